@@ -1,0 +1,345 @@
+"""What can be configured: one class per section of the file, the defaults, and the rules for values."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in the file: `("sources", 0, "path")`."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where settings came from. It is the pydantic validation context."""
+
+    path: Path
+    """The file, absolute."""
+    raw: Mapping[KeyPath, str] = field(default_factory=dict)
+    """Scalars that refer to environment variables, as they stand in the file."""
+
+
+class Section(dict[str, Any]):
+    """A mapping read from a file that remembers how its scalars were spelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: dict[str, str] = {}
+        """With variables filled in, so that a tag `1.10` or `0042` does not become 1.1 or 34."""
+        self.raw: dict[str, str] = {}
+        """As in the file, without the values of variables."""
+
+
+def wrong(problem: str, *inner: str | int) -> PydanticCustomError:
+    """The error to raise for a bad value; `inner` leads from the validated value to the culprit within it.
+
+    `problem` must not quote the value: it may come from the environment and be a secret.
+    """
+    return PydanticCustomError("setting", "{problem}", {"problem": problem, "inner": inner})
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two characters at least: `C:/logs` is a path
+
+
+def _origin(context: Any) -> Origin:
+    """Settings built in code count as if written in a file in the current folder."""
+    return context if isinstance(context, Origin) else Origin(Path("monitoring.yaml").absolute())
+
+
+def _absolute(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or _ADDRESS.match(value):
+        return value
+    if not value:
+        raise wrong("must not be empty. Write a path")
+    return os.path.normpath(_origin(info.context).path.parent / value)
+
+
+def _local(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and _ADDRESS.match(value):
+        raise wrong("must be a local folder. For tables kept elsewhere set 'catalog' and 'schema' instead")
+    return _absolute(value, info)
+
+
+def _as_spelled(value: Any) -> Any:
+    return {**value, **value.text} if isinstance(value, Section) else value
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Texts = Annotated[dict[str, str], BeforeValidator(_as_spelled)]
+_Bool = Annotated[bool, Field(strict=True)]
+_Int = Annotated[int, Field(strict=True)]
+_Float = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class Warehouse(_Model):
+    """Where the platform keeps its tables: a folder, or a schema of a catalog."""
+
+    path: Annotated[Path | None, BeforeValidator(_local)] = None
+    """Folder of the tables; relative to the file."""
+    catalog: _Text | None = None
+    """Catalog of the tables, together with `schema`."""
+    schema_name: _Text | None = Field(default=None, alias="schema")
+    """Schema of the tables, together with `catalog`."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Warehouse":
+        in_catalog = (self.catalog is not None, self.schema_name is not None)
+        if in_catalog != ((True, True) if self.path is None else (False, False)):
+            raise wrong("must say one place. Set either 'path', or 'catalog' and 'schema' together")
+        return self
+
+
+class Engine(_Model):
+    """What runs the queries. `engine: spark` is short for `engine: {name: spark}`."""
+
+    name: Literal["embedded", "spark", "connect"] = "embedded"
+    """`embedded` needs no Java, `spark` is Apache Spark in this process, `connect` a Spark Connect server."""
+    master: _Text = "local[*]"
+    """Spark master; used by `spark` only."""
+    url: str | None = None
+    """Address of the server, `sc://host:port`; used by `connect` only."""
+    conf: _Texts = {}
+    """Spark settings for the session."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _reachable(self) -> "Engine":
+        if self.url is None and self.name == "connect":
+            raise wrong("is required by engine 'connect'. Add the server's address, sc://host:port", "url")
+        if self.url is not None and not self.url.startswith("sc://"):
+            raise wrong("must start with 'sc://'. Write the server's address as sc://host:port", "url")
+        return self
+
+
+class _PathSource(_Model):
+    type: str
+    """How the logs are stored."""
+    path: Annotated[str, BeforeValidator(_absolute)]
+    """A folder, a file, a glob or an address such as s3://bucket/logs; relative to the file; may appear later."""
+    name: str = ""
+    """Name of the source, unique; by default its type and its path as written."""
+    pipeline_id: _Text | None = None
+    """The pipeline of events that name none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_name(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or value.get("name") or "path" not in value:
+            return value
+        written = value.raw if isinstance(value, Section) else value
+        return {**value, "name": f"{value.get('type')}:{written.get('path')}"}
+
+
+class FilesSource(_PathSource):
+    """Event logs exported as JSON files."""
+
+    type: Literal["files"]
+    """JSON files: *.jsonl, *.json, *.jsonl.gz."""
+
+
+class DeltaSource(_PathSource):
+    """Event logs kept as Delta tables."""
+
+    type: Literal["delta"]
+    """Delta tables; each is the event log of one pipeline or more."""
+    overlap_hours: Annotated[_Float, Field(gt=0)] = 24.0
+    """How far back a table that has to be read by time is read again for late events."""
+
+
+# The one place that a new type of source is added to.
+Source: TypeAlias = FilesSource | DeltaSource
+
+
+class PipelineSettings(_Model):
+    """What is known about the pipelines that a glob matches."""
+
+    match: _Text
+    """Glob on the pipeline's id or name."""
+    owner: _Text | None = None
+    """Who answers for the pipelines."""
+    tags: _Texts = {}
+    """Tags of the pipelines."""
+
+
+class Pipelines(_Model):
+    """Which pipelines are watched, and what is known about them."""
+
+    include: tuple[_Text, ...] = ("*",)
+    """Globs on id or name: pipelines to watch."""
+    exclude: tuple[_Text, ...] = ()
+    """Globs on id or name: pipelines to leave out, even if included."""
+    settings: tuple[PipelineSettings, ...] = ()
+    """Owners and tags, by glob."""
+
+
+class Ingest(_Model):
+    """How logs are read."""
+
+    max_concurrent_streams: Annotated[_Int, Field(ge=1, le=20)] = 10
+    """How many logs are read at a time."""
+    batch_events: Annotated[_Int, Field(ge=1000)] = 100_000
+    """How many events are processed at a time; bounds the memory."""
+    landing_retention_days: Annotated[_Int, Field(ge=1)] = 7
+    """How long events are kept as they arrived."""
+
+
+class Coverage(_Model):
+    """When a pipeline counts as not seen."""
+
+    stale_after_hours: Annotated[_Float, Field(gt=0)] = 48.0
+    """Hours without an event after which a pipeline is stale."""
+
+
+class Checks(_Model):
+    """Limits of the data quality checks."""
+
+    min_pass_rate_pct: Annotated[_Float, Field(ge=0, le=100)] = 99.0
+    """Percentage of rows that must pass a pipeline's expectations."""
+
+
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_CRON_VALUES = (
+    "[0-5]?[0-9]",
+    "(?:[01]?[0-9]|2[0-3])",
+    "(?:0?[1-9]|[12][0-9]|3[01])",
+    f"(?:0?[1-9]|1[0-2]|{_MONTHS})",
+    "(?:[0-7]|sun|mon|tue|wed|thu|fri|sat)",
+)
+_CRON_ITEMS = [rf"(?:\*|{value}(?:-{value})?)(?:/[1-9][0-9]*)?" for value in _CRON_VALUES]
+_CRON = re.compile(r"\s+".join(f"{item}(?:,{item})*" for item in _CRON_ITEMS), re.IGNORECASE)
+
+
+class Schedule(_Model):
+    """When the platform runs by itself."""
+
+    sensor: _Bool = True
+    """Look for new events and run when there are any."""
+    sensor_interval_seconds: Annotated[_Int, Field(ge=10)] = 60
+    """Seconds between two looks."""
+    safety_net_cron: str = "0 * * * *"
+    """When to run whether or not anything new was seen."""
+    enabled: _Bool = True
+    """False: run only when asked to."""
+
+    @field_validator("safety_net_cron")
+    @classmethod
+    def _five_fields(cls, value: str) -> str:
+        if not _CRON.fullmatch(value):
+            raise wrong(
+                "must be a cron expression: minute, hour, day, month, weekday. For every hour write '0 * * * *'"
+            )
+        return value
+
+
+class Redaction(_Model):
+    """What is made unreadable before it is stored."""
+
+    secret_references: Literal["keep", "mask"] = "keep"
+    """References to secrets, `{{secrets/scope/key}}`; secrets themselves are always removed."""
+    persons: Literal["keep", "pseudonym"] = "keep"
+    """Names of persons, such as the user who started an update."""
+
+
+class Settings(_Model):
+    """The whole configuration. `load` makes it from a file."""
+
+    warehouse: Warehouse
+    """Where the tables are kept."""
+    engine: Engine = Engine()
+    """What runs the queries."""
+    sources: tuple[Annotated[Source, Field(discriminator="type")], ...]
+    """Where the event logs are; may be empty."""
+    pipelines: Pipelines = Pipelines()
+    """Which pipelines are watched."""
+    ingest: Ingest = Ingest()
+    """How logs are read."""
+    coverage: Coverage = Coverage()
+    """When a pipeline counts as not seen."""
+    checks: Checks = Checks()
+    """Limits of the data quality checks."""
+    schedule: Schedule = Schedule()
+    """When the platform runs by itself."""
+    redaction: Redaction = Redaction()
+    """What is made unreadable before it is stored."""
+    tags: _Texts = {}
+    """Tags of the platform's own runs."""
+
+    _file: Origin
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the file."""
+        self._file = _origin(context)
+
+    @field_validator("sources")
+    @classmethod
+    def _names_are_unique(cls, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        names = [source.name for source in sources]
+        for index, name in enumerate(names):
+            if (first := names.index(name)) < index:
+                raise wrong(f"is also the name of sources[{first}]. Give one of them another 'name'", index, "name")
+        return sources
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration file, absolute."""
+        return self._file.path
+
+    @property
+    def base_dir(self) -> Path:
+        """The folder of the configuration file, absolute."""
+        return self._file.path.parent
+
+    def is_included(self, pipeline_id: str, pipeline_name: str | None) -> bool:
+        """Whether the pipeline is watched: some `include` matches its id or name, and no `exclude` does."""
+        return _matches(self.pipelines.include, pipeline_id, pipeline_name) and not _matches(
+            self.pipelines.exclude, pipeline_id, pipeline_name
+        )
+
+    def owner_of(self, pipeline_id: str, pipeline_name: str | None) -> str | None:
+        """The owner of the pipeline: of the first matching entry that sets one."""
+        return next((known.owner for known in self._known(pipeline_id, pipeline_name) if known.owner), None)
+
+    def tags_of(self, pipeline_id: str, pipeline_name: str | None) -> dict[str, str]:
+        """The tags of the pipeline: of all matching entries, later ones win."""
+        return {key: tag for known in self._known(pipeline_id, pipeline_name) for key, tag in known.tags.items()}
+
+    def to_yaml(self) -> str:
+        """Every setting that is in force, for printing. Values of environment variables stay `${NAME}`."""
+        return yaml.safe_dump(
+            self._printable(self.model_dump(mode="json", by_alias=True, exclude_none=True), ()),
+            sort_keys=False,
+            allow_unicode=True,
+            width=120,
+        )
+
+    def _known(self, pipeline_id: str, pipeline_name: str | None) -> list[PipelineSettings]:
+        return [known for known in self.pipelines.settings if _matches([known.match], pipeline_id, pipeline_name)]
+
+    def _printable(self, value: Any, at: KeyPath) -> Any:
+        if at in self._file.raw:
+            return self._file.raw[at]
+        if isinstance(value, dict):
+            return {key: self._printable(item, (*at, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._printable(item, (*at, index)) for index, item in enumerate(value)]
+        return value.replace("${", "$${") if isinstance(value, str) else value
+
+
+def _matches(globs: Iterable[str], pipeline_id: str, pipeline_name: str | None) -> bool:
+    names = [pipeline_id] if pipeline_name is None else [pipeline_id, pipeline_name]
+    return any(fnmatchcase(name, glob) for glob in globs for name in names)

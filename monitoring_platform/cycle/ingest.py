@@ -1,0 +1,311 @@
+"""Ingest: what is new in the logs of a set of pipelines, normalised and appended to landing in bounded batches.
+
+For each batch, in this order: landing (one commit), quarantine, the ledger, the cursors. A kill in between only makes
+the next run read again; landing may then hold rows twice, the union never does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitoring_platform.config import Settings
+from monitoring_platform.cycle import ledger, quarantine
+from monitoring_platform.event_log.normalise import Normalised, Place, normalise
+from monitoring_platform.event_log.redact import Policy, redact_text
+from monitoring_platform.event_log.schema import EVENT, QUARANTINE
+from monitoring_platform.sources import Chunk, Cursor, Log, NeedsEngine, Source, SourceError, configured
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.store import Warehouse
+
+Row = dict[str, Any]
+_FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=6)
+
+
+@dataclass
+class Ingested:
+    """What one ingest did. Counts are of rows read in this run, before the union drops repeats."""
+
+    logs: int = 0  # logs that had something to read, failed ones included
+    events: dict[str, int] = field(default_factory=dict)  # rows read by pipeline_id
+    quarantined: int = 0  # rows new in quarantine
+    succeeded: list[str] = field(default_factory=list)  # pipelines read, by name
+    failed: dict[str, str] = field(default_factory=dict)  # log location -> reason
+    new_pipelines: list[str] = field(default_factory=list)
+    empty_sources: list[str] = field(default_factory=list)  # sources that match nothing
+
+
+@dataclass
+class Found:
+    """What discovery found: the rows of `source_logs`, and the logs that can be read now with their sources."""
+
+    rows: dict[str, Row]
+    readable: list[tuple[Source, Log]]
+    failed: dict[str, str]
+    empty_sources: list[str]
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The redaction policy that the settings ask for."""
+    redaction = settings.redaction
+    return Policy(redaction.secret_references == "mask", redaction.persons == "pseudonym")
+
+
+def selection_of(settings: Settings) -> str:
+    """Fingerprint of include and exclude: when it changes, logs are read again for what was left out."""
+    chosen = repr((settings.pipelines.include, settings.pipelines.exclude))
+    return hashlib.sha256(chosen.encode()).hexdigest()[:12]
+
+
+def discover(warehouse: Warehouse, now: datetime, *, force: bool = True) -> Found:
+    """Every log that the sources know and what it has to offer; nothing is read or written, no engine is started."""
+    settings = warehouse.settings
+    rows = {row["location"]: row for row in warehouse.arrow(contracts.LOGS).to_pylist()}
+    found = Found(rows, [], {}, [])
+    listed: set[str] = set()
+    for source in configured(settings):
+        logs = source.logs()
+        if not logs:
+            found.empty_sources.append(source.name)
+        for log in logs:
+            if log.location in listed:
+                continue
+            listed.add(log.location)
+            row = rows.setdefault(log.location, _new_row(log))
+            row.update(source=log.source, kind=log.kind, state="unreadable" if row["error"] else "readable")
+            if row["error"] and not force and row["next_retry_at"] and now < row["next_retry_at"]:
+                found.failed[log.location] = row["error"]
+                continue
+            try:
+                if row["error"] or source.has_news(log, _cursor(row, settings)):
+                    found.readable.append((source, log))
+            except SourceError as error:
+                fail(row, error, now)
+                found.failed[log.location] = row["error"]
+    for location in rows.keys() - listed:
+        rows[location]["state"] = "gone"
+    return found
+
+
+def ingest(
+    warehouse: Warehouse,
+    now: datetime,
+    *,
+    pipeline_ids: list[str] | None = None,
+    force: bool = True,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Ingested:
+    """Read what is new (of these pipelines only, if given) and land it. Failed logs are named, the others finish."""
+    settings = warehouse.settings
+    warehouse.create(contracts.STANDING)
+    previous = {row["pipeline_id"]: row for row in warehouse.arrow(contracts.PIPELINES).to_pylist()}
+    found = discover(warehouse, now, force=force)
+    chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids)]
+    report = Ingested(logs=len(chosen) + len(found.failed), failed=found.failed, empty_sources=found.empty_sources)
+    seen: dict[str, Row] = {}
+    batch = _Batch(warehouse, now)
+    for log, outcome in _read_all(chosen, found.rows, warehouse, now):
+        row = found.rows[log.location]
+        if isinstance(outcome, SourceError):
+            fail(row, outcome, now)
+            report.failed[log.location] = row["error"]
+            progress(f"cannot read {log.location}: {row['error']}")
+            continue
+        normalised, chunk = outcome
+        events = _included(normalised.events, settings)
+        for pipeline_id, facts in ledger.observe(normalised.events, now).items():
+            seen[pipeline_id] = ledger.merge(seen[pipeline_id], facts) if pipeline_id in seen else _as_row(facts)
+        _read_ok(row, chunk, normalised.events, settings, now)
+        batch.add(log, events, normalised.quarantine, chunk.settled)
+        for entry in pc.value_counts(events["pipeline_id"]).to_pylist():
+            report.events[entry["values"]] = report.events.get(entry["values"], 0) + entry["counts"]
+        if batch.rows >= settings.ingest.batch_events:
+            report.quarantined += batch.land()
+            _keep_books(warehouse, previous, found.rows, seen, now)
+            progress(f"{sum(report.events.values()):,} events read")
+    report.quarantined += batch.land()
+    rows = _keep_books(warehouse, previous, found.rows, seen, now)
+    report.new_pipelines = sorted(r["pipeline_id"] for r in rows if r["pipeline_id"] not in previous and r["has_updates"])
+    names = {row["pipeline_id"]: row["pipeline_name"] or row["pipeline_id"] for row in rows}
+    report.succeeded = sorted(names[pipeline_id] for pipeline_id in report.events)
+    return report
+
+
+def _as_row(facts: Row) -> Row:
+    """A first observation in the shape that `ledger.merge` takes for both sides."""
+    empty = {"first_event_ts": None, "last_event_ts": None, "has_updates": False, "last_ingested_at": None,
+             "names_seen": [], "pipeline_name": None, "pipeline_type": None, "names": {}, "types": {}}
+    return {**ledger.merge(empty, facts), "names": facts["names"], "types": facts.get("types", {})}
+
+
+def _new_row(log: Log) -> Row:
+    row: Row = dict.fromkeys(contracts.LOGS.schema.names)
+    row.update(location=log.location, pipeline_ids=[], consecutive_failures=0)
+    if log.pipeline_id:
+        row["pipeline_ids"] = [log.pipeline_id]
+    return row
+
+
+def _cursor(row: Row, settings: Settings) -> Cursor | None:
+    if row["cursor"] is None or row["selection"] != selection_of(settings):
+        return None
+    return dict(orjson.loads(row["cursor"]))
+
+
+def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None) -> bool:
+    source, log = pair
+    row = rows[log.location]
+    if pipeline_ids is None or row["error"]:
+        return True
+    known = set(row["pipeline_ids"])
+    if not known.intersection(pipeline_ids):
+        try:
+            known |= source.pipelines(log, None)
+        except SourceError:
+            return False
+    return bool(known.intersection(pipeline_ids))
+
+
+def _read_ok(row: Row, chunk: Chunk, events: pa.Table, settings: Settings, now: datetime) -> None:
+    found = {*(row["pipeline_ids"] or ()), *pc.unique(events["pipeline_id"]).to_pylist()}
+    row.update(
+        pipeline_ids=sorted(found),
+        cursor=orjson.dumps(chunk.cursor).decode(),
+        selection=selection_of(settings),
+        state="readable",
+        error=None,
+        remedy=None,
+        consecutive_failures=0,
+        next_retry_at=None,
+        last_read_at=now,
+    )
+
+
+def fail(row: Row, error: SourceError, now: datetime) -> None:
+    """Note a failed read: when to try again doubles with every failure in a row."""
+    failures = (row["consecutive_failures"] or 0) + 1
+    delay = min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LAST_RETRY)
+    row.update(
+        state="unreadable",
+        error=redact_text(error.reason),
+        remedy=redact_text(error.remedy),
+        consecutive_failures=failures,
+        next_retry_at=now + delay,
+    )
+
+
+def _included(events: pa.Table, settings: Settings) -> pa.Table:
+    """Rows of pipelines that the configuration includes."""
+    pairs = events.group_by(["pipeline_id", "pipeline_name"]).aggregate([]).to_pylist()
+    left_out = {p["pipeline_id"] for p in pairs if not settings.is_included(p["pipeline_id"], p["pipeline_name"])}
+    if not left_out:
+        return events
+    return events.filter(pc.invert(pc.is_in(events["pipeline_id"], pa.array(sorted(left_out)))))
+
+
+def _keep_books(
+    warehouse: Warehouse, previous: dict[str, Row], logs: dict[str, Row], seen: dict[str, Row], now: datetime
+) -> list[Row]:
+    """Write the ledger, then the cursors."""
+    rows = ledger.rows(previous, logs.values(), seen, warehouse.settings, now)
+    warehouse.replace_rows(contracts.PIPELINES, pa.Table.from_pylist(rows, contracts.PIPELINES.schema))
+    ordered = [logs[location] for location in sorted(logs)]
+    warehouse.replace_rows(contracts.LOGS, pa.Table.from_pylist(ordered, contracts.LOGS.schema))
+    return rows
+
+
+# ---- reading ----
+
+Outcome = tuple[Normalised, Chunk] | SourceError
+
+
+def _read_all(
+    chosen: list[tuple[Source, Log]], rows: dict[str, Row], warehouse: Warehouse, now: datetime
+) -> Iterator[tuple[Log, Outcome]]:
+    """Chunks of all logs as they come, at most `max_concurrent_streams` reads at once, each log in its own order."""
+    settings = warehouse.settings
+    limit, policy = settings.ingest.batch_events, policy_of(settings)
+    waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
+    running: dict[Future[tuple[Normalised, Chunk]], tuple[Source, Log, Cursor | None]] = {}
+    with ThreadPoolExecutor(settings.ingest.max_concurrent_streams, "read") as pool:
+        while waiting or running:
+            while waiting and len(running) < settings.ingest.max_concurrent_streams:
+                task = waiting.pop()
+                running[pool.submit(read_chunk, *task, limit, policy, now)] = task
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                source, log, cursor = running.pop(future)
+                try:
+                    outcome: Outcome = future.result()
+                except NeedsEngine:
+                    outcome = _with_engine(source, log, cursor, limit, policy, now, warehouse)
+                except SourceError as error:
+                    outcome = error
+                except Exception as error:  # one log's surprise must not stop the others
+                    outcome = SourceError(f"{type(error).__name__}: {error}", "this looks like a bug: please report it")
+                yield log, outcome
+                if not isinstance(outcome, SourceError) and outcome[1].more:
+                    waiting.append((source, log, outcome[1].cursor))
+
+
+def _with_engine(
+    source: Source, log: Log, cursor: Cursor | None, limit: int, policy: Policy, now: datetime, warehouse: Warehouse
+) -> Outcome:
+    try:
+        return _normalised(source.read(log, cursor, limit, lambda: warehouse.spark), log, policy, now)
+    except Exception as error:
+        reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        return SourceError(f"{type(error).__name__}: {reason}", f"check that the engine can read {log.location}")
+
+
+def read_chunk(
+    source: Source, log: Log, cursor: Cursor | None, limit: int, policy: Policy, now: datetime
+) -> tuple[Normalised, Chunk]:
+    """One chunk of a log, normalised; the chunk comes back without its raw rows."""
+    return _normalised(source.read(log, cursor, limit), log, policy, now)
+
+
+def _normalised(chunk: Chunk, log: Log, policy: Policy, now: datetime) -> tuple[Normalised, Chunk]:
+    place = Place(log.kind, log.location, log.pipeline_id)
+    return normalise(chunk.rows, place, now=now, policy=policy), chunk._replace(rows=())
+
+
+class _Batch:
+    """Rows waiting for one landing commit."""
+
+    def __init__(self, warehouse: Warehouse, now: datetime) -> None:
+        self.warehouse, self.now = warehouse, now
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rows = 0
+        self.events: list[pa.Table] = []
+        self.quarantine: list[pa.Table] = []
+        self.settled: list[tuple[str, str]] = []
+
+    def add(self, log: Log, events: pa.Table, rejected: pa.Table, settled: tuple[str, ...]) -> None:
+        self.rows += events.num_rows + rejected.num_rows
+        self.events.append(events)
+        self.quarantine.append(rejected)
+        self.settled += [(log.location, position) for position in settled]
+
+    def land(self) -> int:
+        """Commit the batch; returns how many rows are new in quarantine."""
+        events = pa.concat_tables(self.events) if self.events else EVENT.empty_table()
+        rejected = pa.concat_tables(self.quarantine) if self.quarantine else QUARANTINE.empty_table()
+        if events.num_rows:
+            rows = events.append_column("_ingest_id", pa.repeat(pa.scalar(uuid.uuid4().hex), events.num_rows))
+            rows = rows.append_column("_row", pa.array(range(events.num_rows), pa.int64()))
+            self.warehouse.append(contracts.LANDING, self.warehouse.frame(rows))
+        added = quarantine.keep(self.warehouse, rejected, self.settled)
+        self._clear()
+        return added

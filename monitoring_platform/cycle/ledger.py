@@ -1,0 +1,157 @@
+"""The coverage ledger: every known pipeline is seen, or its row says why not and how to fix it.
+
+Pure functions from what is known (logs, what was read, the previous rows) to the rows of `pipelines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitoring_platform.config import Settings
+
+Row = dict[str, Any]
+
+_NOTHING_READ: Row = {
+    "pipeline_name": None,
+    "names_seen": [],
+    "pipeline_type": None,
+    "first_event_ts": None,
+    "last_event_ts": None,
+    "has_updates": False,
+    "last_ingested_at": None,
+    "registered_at": None,
+}
+
+
+def observe(events: pa.Table, now: datetime) -> dict[str, Row]:
+    """What one batch of canonical rows says about each pipeline."""
+    future = pc.fill_null(pc.list_value_length(events["flags"]), 0)
+    normal = pc.equal(future, 0)
+    if not pc.all(normal).as_py():
+        flags = events["flags"].to_pylist()
+        normal = pa.array(["future_timestamp" not in (f or ()) for f in flags])
+    time = pc.if_else(normal, events["event_ts"], pa.scalar(None, events["event_ts"].type))
+    table = pa.table(
+        {
+            "id": events["pipeline_id"],
+            "name": events["pipeline_name"],
+            "type": events["pipeline_type"],
+            "ts": time,
+            "update": events["update_id"],
+        }
+    )
+    found: dict[str, Row] = {}
+    groups = table.group_by("id").aggregate([("ts", "min"), ("ts", "max"), ("update", "count")])
+    for row in groups.to_pylist():
+        found[row["id"]] = {
+            "first_event_ts": row["ts_min"],
+            "last_event_ts": row["ts_max"],
+            "has_updates": row["update_count"] > 0,
+            "names": {},
+            "last_ingested_at": now,
+        }
+    for column in ("name", "type"):
+        named = table.group_by(["id", column]).aggregate([("ts", "max")]).to_pylist()
+        for row in named:
+            if row[column] is not None:
+                found[row["id"]].setdefault(f"{column}s", {})[row[column]] = row["ts_max"]
+    return found
+
+
+def merge(row: Row, seen: Row) -> Row:
+    """A pipeline's row after one more batch; the order of batches does not matter."""
+    before = row["last_event_ts"]
+    merged = dict(row)
+    merged["first_event_ts"] = _least(row["first_event_ts"], seen["first_event_ts"])
+    merged["last_event_ts"] = _most(before, seen["last_event_ts"])
+    merged["has_updates"] = bool(row["has_updates"]) or seen["has_updates"]
+    merged["last_ingested_at"] = _most(row["last_ingested_at"], seen["last_ingested_at"])
+    merged["names_seen"] = sorted({*(row["names_seen"] or ()), *seen["names"]})
+    for column, key in (("pipeline_name", "names"), ("pipeline_type", "types")):
+        newest = max(((ts, value) for value, ts in seen.get(key, {}).items() if ts is not None), default=None)
+        if newest and (row[column] is None or before is None or newest[0] >= before):
+            merged[column] = newest[1]
+        elif row[column] is None and seen.get(key):
+            merged[column] = min(seen[key])
+    return merged
+
+
+def rows(
+    previous: Mapping[str, Row], logs: Iterable[Row], seen: Mapping[str, Row], settings: Settings, now: datetime
+) -> list[Row]:
+    """All rows of `pipelines`: known before, found in logs, and logs whose pipeline is not known."""
+    by_pipeline: dict[str, list[Row]] = {}
+    anonymous: list[Row] = []
+    for log in logs:
+        for pipeline_id in log["pipeline_ids"] or ():
+            by_pipeline.setdefault(pipeline_id, []).append(log)
+        if not log["pipeline_ids"] and log["state"] != "gone" and (log["kind"] != "files" or log["error"]):
+            anonymous.append(log)
+    known = {id_ for id_, row in previous.items() if row["has_updates"] or row["first_event_ts"] or id_ in by_pipeline}
+    result = []
+    for pipeline_id in sorted({*known, *by_pipeline, *seen}):
+        row = {**_NOTHING_READ, "registered_at": now, **previous.get(pipeline_id, {})}
+        row = merge(row, seen[pipeline_id]) if pipeline_id in seen else row
+        result.append(_with_state({**row, "pipeline_id": pipeline_id}, by_pipeline.get(pipeline_id, []), settings, now))
+    for log in anonymous:
+        row = {**_NOTHING_READ, "registered_at": now, **previous.get(log["location"], {}), "pipeline_id": log["location"]}
+        result.append(_with_state(row, [log], settings, now))
+    return result
+
+
+def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> Row:
+    state, reason, remedy = _state(row, logs, settings, now)
+    present = [log for log in logs if log["state"] != "gone"] or logs
+    failing = [log for log in present if log["error"]]
+    return {
+        **row,
+        "source": present[0]["source"] if present else row.get("source"),
+        "access_path": present[0]["kind"] if present else row.get("access_path"),
+        "logs": sorted(log["location"] for log in logs) or row.get("logs"),
+        "state": state,
+        "reason": reason,
+        "remedy": remedy,
+        "owner": settings.owner_of(row["pipeline_id"], row["pipeline_name"]),
+        "tags": sorted(settings.tags_of(row["pipeline_id"], row["pipeline_name"]).items()),
+        "last_position": _positions(logs),
+        "consecutive_failures": max((log["consecutive_failures"] or 0 for log in present), default=0),
+        "next_retry_at": min((log["next_retry_at"] for log in failing if log["next_retry_at"]), default=None),
+    }
+
+
+def _state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> tuple[str, str, str | None]:
+    if not settings.is_included(row["pipeline_id"], row["pipeline_name"]):
+        return "excluded", "excluded by configuration", "remove it from pipelines.exclude to ingest it again"
+    if all(log["state"] == "gone" for log in logs):
+        return "retired", "no configured source lists its log any more", "restore the log, or leave it: its history stays"
+    failing = next((log for log in logs if log["error"] and log["state"] != "gone"), None)
+    if failing:
+        return "unreadable", failing["error"], failing["remedy"]
+    if not row["has_updates"]:
+        empty = row["first_event_ts"] is None
+        return "never_ran", "its log is empty" if empty else "no update in its log yet", "start an update, or retire it"
+    last, limit = row["last_event_ts"], timedelta(hours=settings.coverage.stale_after_hours)
+    if last is None or last < now - limit:
+        when = "unknown" if last is None else f"{last:%Y-%m-%d %H:%M} UTC"
+        hours = settings.coverage.stale_after_hours
+        return "stale", f"last event {when}, more than {hours:g} h ago", "check its schedule and whether its log still grows"
+    return "seen", "its log is read and recent", None
+
+
+def _positions(logs: list[Row]) -> str | None:
+    found = {log["location"]: orjson.loads(log["cursor"]) for log in logs if log["cursor"]}
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode() if found else None
+
+
+def _least(left: Any, right: Any) -> Any:
+    return min((v for v in (left, right) if v is not None), default=None)
+
+
+def _most(left: Any, right: Any) -> Any:
+    return max((v for v in (left, right) if v is not None), default=None)

@@ -1,0 +1,126 @@
+"""Union: what landed since the last union, each event once. Append-only; one writer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitoring_platform.cycle import quarantine
+from monitoring_platform.event_log.normalise import quarantine_id
+from monitoring_platform.event_log.schema import QUARANTINE
+from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse.store import Warehouse
+
+STEP = "union"
+_GROUP_ROWS = 300_000
+
+#: One row per key: the fuller row first (an untruncated one), then a fixed order, so that the choice never depends on
+#: the order of arrival within what landed. `known` are the same keys already in the union.
+_RANKED = """
+SELECT n.pipeline_id, n.event_id, n._ingest_id, n._row, n.event_ts, n.event_type, n.level,
+       row_number() OVER (PARTITION BY n.pipeline_id, n.event_id
+                          ORDER BY coalesce(array_contains(n.flags, 'truncated'), false), n.event_ts,
+                                   n.event_type NULLS LAST, n.level NULLS LAST, n._ingest_id, n._row) AS choice
+FROM landed n
+"""
+_NEW = """
+SELECT l.* FROM landed l
+JOIN (SELECT r._ingest_id, r._row FROM ranked r
+      LEFT ANTI JOIN known k ON k.pipeline_id = r.pipeline_id AND k.event_id = r.event_id
+      WHERE r.choice = 1) c
+ON c._ingest_id = l._ingest_id AND c._row = l._row
+"""
+#: Same key, but another time, type or level than the row that stands: not the same event.
+_CONFLICTS = """
+SELECT l.pipeline_id, l.event_id, l.event_ts, l.event_type, l.level, l.message, l.details, l._source, l._log,
+       l._ingested_at
+FROM landed l
+JOIN (SELECT r._ingest_id, r._row
+      FROM ranked r
+      JOIN (SELECT pipeline_id, event_id, event_ts, event_type, level FROM ranked WHERE choice = 1) w
+        ON w.pipeline_id = r.pipeline_id AND w.event_id = r.event_id
+      LEFT JOIN known k ON k.pipeline_id = r.pipeline_id AND k.event_id = r.event_id
+      WHERE NOT (r.event_ts <=> coalesce(k.event_ts, w.event_ts)
+             AND r.event_type <=> CASE WHEN k.event_id IS NULL THEN w.event_type ELSE k.event_type END
+             AND r.level <=> CASE WHEN k.event_id IS NULL THEN w.level ELSE k.level END)) c
+ON c._ingest_id = l._ingest_id AND c._row = l._row
+"""
+
+
+@dataclass
+class United:
+    """What one union did."""
+
+    added: int = 0  # events that were not there before
+    repeated: int = 0  # landed rows whose event was there already
+    conflicts: int = 0  # rows new in quarantine because their id stands for another event
+
+
+def unite(warehouse: Warehouse, progress: Callable[[str], None] = lambda text: None) -> United:
+    """Append what landed since the mark, in groups of bounded size. Redoing it adds nothing."""
+    warehouse.create(contracts.STANDING)
+    files, mark = warehouse.added(contracts.LANDING, warehouse.mark(STEP))
+    report = United()
+    for group in _groups(files):
+        _unite_group(warehouse, group, report)
+        progress(f"{report.added:,} events new in {contracts.UNION.name}")
+    warehouse.advance(STEP, mark)
+    return report
+
+
+def _groups(files: list[delta_log.DataFile]) -> list[list[delta_log.DataFile]]:
+    groups: list[list[delta_log.DataFile]] = []
+    room = 0
+    for file in files:
+        rows = delta_log.row_count(file)
+        if not groups or rows > room:
+            groups.append([])
+            room = _GROUP_ROWS
+        groups[-1].append(file)
+        room -= rows
+    return groups
+
+
+def _unite_group(warehouse: Warehouse, files: list[delta_log.DataFile], report: United) -> None:
+    spark = warehouse.spark
+    keys = pa.concat_tables([delta_log.read_file(file, ["pipeline_id", "event_id", "event_date"]) for file in files])
+    dates = pc.unique(keys["event_date"]).to_pylist()
+    distinct = keys.group_by(["pipeline_id", "event_id"]).aggregate([]).num_rows
+    warehouse.read_files(files).createOrReplaceTempView("landed")
+    known = warehouse.arrow(
+        contracts.UNION,
+        ["pipeline_id", "event_id", "event_ts", "event_type", "level"],
+        pc.field("event_date").isin(dates),
+    )
+    known = known.join(keys.select(["pipeline_id", "event_id"]), ["pipeline_id", "event_id"], join_type="left semi")
+    warehouse.frame(known).createOrReplaceTempView("known")
+    spark.sql(_RANKED).createOrReplaceTempView("ranked")
+    if known.num_rows < distinct:
+        warehouse.append(contracts.UNION, spark.sql(_NEW))
+    if known.num_rows or distinct < keys.num_rows:
+        report.conflicts += quarantine.keep(warehouse, _as_quarantine(spark.sql(_CONFLICTS).toArrow()))
+    report.added += distinct - known.num_rows
+    report.repeated += keys.num_rows - (distinct - known.num_rows)
+
+
+def _as_quarantine(conflicts: pa.Table) -> pa.Table:
+    rows = []
+    for row in conflicts.to_pylist():
+        raw = f"{row['event_ts']} {row['event_type']} {row['level']} {row['message']} {row['details']}"
+        rows.append(
+            {
+                "quarantine_id": quarantine_id(row["pipeline_id"], row["event_id"], raw),
+                "reason": "id conflict: this pipeline has another event with this id; the first one is kept",
+                "pipeline_id": row["pipeline_id"],
+                "event_id": row["event_id"],
+                "raw": raw,
+                "_source": row["_source"],
+                "_log": row["_log"],
+                "position": "",
+                "_ingested_at": row["_ingested_at"],
+            }
+        )
+    return pa.Table.from_pylist(rows, QUARANTINE)

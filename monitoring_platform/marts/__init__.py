@@ -1,0 +1,1 @@
+"""Downstream tables: one .sql file and one registry entry each."""

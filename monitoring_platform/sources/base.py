@@ -1,0 +1,74 @@
+"""How a log is reached: the protocol that every access path follows.
+
+A source lists its logs and reads what is new in one of them since a cursor. Sources are only ever read. A cursor is a
+small JSON object that belongs to the source; it is valid after every chunk, and reading again from an older one only
+delivers rows once more (the union keeps each once). A new access path is one module with one class of this shape and
+one line in `sources/__init__.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+from pyspark.sql import SparkSession
+
+from monitoring_platform.event_log.normalise import Delivered, Unreadable
+
+Cursor = dict[str, Any]
+
+
+class Log(NamedTuple):
+    """One readable thing: a file or a table, holding the events of one or many pipelines."""
+
+    location: str
+    source: str  # name of the source in the configuration
+    kind: str  # type of the source
+    pipeline_id: str | None = None  # stands in for rows that name none
+
+
+class Chunk(NamedTuple):
+    """Rows read, the cursor after them, and whether there is more to read right now.
+
+    `settled` are positions whose quarantined half line has been read again.
+    """
+
+    rows: Iterable[Delivered | Unreadable]
+    cursor: Cursor
+    more: bool
+    settled: tuple[str, ...] = ()
+
+
+class SourceError(Exception):
+    """A log or source cannot be read. `remedy` says what to do about it."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason)
+        self.reason, self.remedy = reason, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reason, self.remedy)
+
+
+class NeedsEngine(Exception):
+    """This log can be read through the engine only (deletion vectors, column mapping)."""
+
+
+class Source(Protocol):
+    """One entry of `sources` in the configuration. Instances are small and can be pickled."""
+
+    name: str
+
+    def logs(self) -> list[Log]:
+        """The logs that exist now. Raises SourceError."""
+
+    def has_news(self, log: Log, cursor: Cursor | None) -> bool:
+        """Whether reading would deliver something; cheap, nothing is opened. Raises SourceError."""
+
+    def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
+        """Ids of pipelines in the part not yet read, a hint for registration before reading. Raises SourceError."""
+
+    def read(
+        self, log: Log, cursor: Cursor | None, limit: int, engine: Callable[[], SparkSession] | None = None
+    ) -> Chunk:
+        """About `limit` rows after the cursor. Raises SourceError, or NeedsEngine if `engine` is None but needed."""

@@ -1,0 +1,109 @@
+"""What a Delta table's commits say, read straight from its `_delta_log` (no engine, nothing is opened for writing).
+
+Source of the rules: the Delta transaction protocol (actions add, remove, metaData, protocol; `dataChange` is false for
+files that only rearrange rows).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+_MAPPED_OR_DELETED = ("deletionVectors", "columnMapping")
+
+
+class DataFile(NamedTuple):
+    """One data file: absolute path, partition values as text, smallest values by column if the statistics say so."""
+
+    path: Path
+    partition: dict[str, str | None]
+    smallest: dict[str, Any]
+
+
+class Added(NamedTuple):
+    """What came after a version. `files` is None when that can no longer be told from the log: read it all."""
+
+    version: int
+    files: list[DataFile] | None
+
+
+def latest_version(table: Path) -> int | None:
+    """The newest committed version, by the names in the log folder; None if there is no Delta log."""
+    log = table / "_delta_log"
+    if not log.is_dir():
+        return None
+    versions = [int(name.stem) for name in log.glob("*.json") if name.stem.isdigit()]
+    versions += [int(name.name.split(".")[0]) for name in log.glob("*.checkpoint*.parquet")]
+    return max(versions, default=None)
+
+
+def table_id(table: Path) -> str:
+    """Identity of the table; another one at the same place means that it was recreated."""
+    return str(DeltaTable(str(table)).metadata().id)
+
+
+def is_plain(table: DeltaTable) -> bool:
+    """True if a data file's rows are the table's rows: no deletion vectors, no column mapping."""
+    features = set(table.protocol().reader_features or ())
+    return not features.intersection(_MAPPED_OR_DELETED) and table.protocol().min_reader_version != 2
+
+
+def physical_name(table: DeltaTable, column: str) -> str:
+    """The name that a column has in files and statistics (differs under column mapping)."""
+    fields = orjson.loads(table.schema().to_json())["fields"]
+    found = next((f["metadata"].get("delta.columnMapping.physicalName") for f in fields if f["name"] == column), None)
+    return str(found or column)
+
+
+def active_files(table: DeltaTable, root: Path) -> list[DataFile]:
+    """All data files of the opened version, oldest first."""
+    actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+    actions.sort(key=lambda a: (a["modification_time"], a["path"]))
+    return [
+        DataFile(root / unquote(a["path"]), _texts(a.get("partition") or a.get("partition_values") or {}), {})
+        for a in actions
+    ]
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def added_since(table: Path, version: int, upto: int) -> Added:
+    """Files whose rows were added by versions after `version` up to `upto`; rearrangements are left out."""
+    files: dict[str, DataFile] = {}
+    for number in range(version + 1, upto + 1):
+        commit = table / "_delta_log" / f"{number:020d}.json"
+        try:
+            lines = commit.read_bytes().splitlines()
+        except FileNotFoundError:
+            return Added(upto, None)
+        for line in lines:
+            action = orjson.loads(line) if line.strip() else {}
+            add: dict[str, Any] | None = action.get("add")
+            if add and add.get("dataChange", True):
+                stats = orjson.loads(add["stats"]) if add.get("stats") else {}
+                path = table / unquote(add["path"])
+                files[add["path"]] = DataFile(path, add.get("partitionValues") or {}, stats.get("minValues") or {})
+    return Added(upto, list(files.values()))
+
+
+def read_file(file: DataFile, columns: list[str] | None = None) -> pa.Table:
+    """Rows of one data file with its partition columns as text."""
+    wanted = None if columns is None else [c for c in columns if c not in file.partition]
+    table = pq.ParquetFile(file.path).read(columns=wanted)
+    for name, value in file.partition.items():
+        if (columns is None or name in columns) and name not in table.column_names:
+            table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
+    return table
+
+
+def row_count(file: DataFile) -> int:
+    """Rows of a data file, from its footer."""
+    return int(pq.ParquetFile(file.path).metadata.num_rows)

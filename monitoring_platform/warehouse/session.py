@@ -1,0 +1,110 @@
+"""The engine: the only module that knows which one runs.
+
+`embedded` is Sail, a Spark Connect server in this process (loopback only); `spark` is Apache Spark with delta-spark;
+`connect` any Spark Connect endpoint. One session for each process, started when first asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from monitoring_platform.config import Engine
+
+MINIMUM_JAVA = 17
+_INSTALL_JAVA = (
+    "Debian/Ubuntu: sudo apt-get install openjdk-17-jre-headless\n"
+    "macOS:         brew install openjdk@17\n"
+    "conda:         conda install -c conda-forge openjdk=17"
+)
+_SETTINGS = {"spark.sql.session.timeZone": "UTC"}
+#: On little data these decide more than anything else: few partitions, small snapshots, no UI.
+_SPARK_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.driver.memory": "4g",
+    "spark.log.level": "ERROR",
+}
+
+
+class EngineUnavailable(Exception):
+    """The configured engine cannot start; the message says what to install or change."""
+
+
+def session(engine: Engine) -> SparkSession:
+    """The process's session for this engine. Raises EngineUnavailable with the remedy."""
+    return _session(engine.model_dump_json())
+
+
+@cache
+def _session(engine_json: str) -> SparkSession:
+    engine = Engine.model_validate_json(engine_json)
+    started = {"embedded": _embedded, "spark": _spark, "connect": _connect}[engine.name](engine)
+    for key, value in {**_SETTINGS, **(engine.conf if engine.name != "spark" else {})}.items():
+        started.conf.set(key, value)
+    return started
+
+
+_servers: list[Any] = []  # kept alive as long as the process
+
+
+def _embedded(engine: Engine) -> SparkSession:
+    os.environ.setdefault("RUST_LOG", "off")  # its logger writes to stderr from the moment of import
+    from pysail.spark import SparkConnectServer  # type: ignore[import-untyped]
+
+    server = SparkConnectServer()
+    server.start(background=True)
+    _servers.append(server)
+    host, port = server.listening_address
+    return SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
+
+
+def _connect(engine: Engine) -> SparkSession:
+    try:
+        return SparkSession.builder.remote(str(engine.url)).getOrCreate()
+    except Exception as error:
+        raise EngineUnavailable(f"engine connect: no Spark Connect server answers at {engine.url}: {error}") from error
+
+
+def _spark(engine: Engine) -> SparkSession:
+    require_java()
+    from delta import configure_spark_with_delta_pip
+
+    builder = SparkSession.builder.appName("monitoring-platform").master(engine.master)  # type: ignore[attr-defined]
+    for key, value in {**_SPARK_SETTINGS, **_SETTINGS, **engine.conf}.items():
+        builder = builder.config(key, value)
+    return configure_spark_with_delta_pip(builder).getOrCreate()
+
+
+def java_version() -> int | None:
+    """Major version of the Java that Spark would use; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        return None
+    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
+
+
+def require_java() -> None:
+    """Raises EngineUnavailable with the exact command if Java is missing or too old for Apache Spark."""
+    found = java_version()
+    if found is None or found < MINIMUM_JAVA:
+        state = "no Java was found" if found is None else f"Java {found} is too old"
+        raise EngineUnavailable(
+            f"engine spark needs Java {MINIMUM_JAVA} or newer, and {state}. Install it:\n{_INSTALL_JAVA}\n"
+            "or use the default `engine: embedded`, which needs none."
+        )

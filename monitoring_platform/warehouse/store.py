@@ -1,0 +1,190 @@
+"""The warehouse: Delta tables at `<path>/<table>`.
+
+Big data moves through the engine; bookkeeping (a few rows) and looking are done by delta-rs in milliseconds, on every
+engine alike. Steps that write hold the lock of the warehouse, so that runs that overlap wait for each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from monitoring_platform.config import Settings
+from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.session import session
+
+
+class WarehouseBusy(Exception):
+    """Another run holds the warehouse."""
+
+
+class Mark(NamedTuple):
+    """How far a step has read its input: the version of a table and the table's identity."""
+
+    version: int
+    input_id: str
+
+
+class Warehouse:
+    """The tables of one configuration. Cheap to make; the engine starts with the first use of `spark`."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.warehouse.path is None:
+            raise NotImplementedError("warehouse.catalog needs a metastore; configure warehouse.path")
+        self.settings = settings
+        self.root: Path = settings.warehouse.path
+
+    @property
+    def spark(self) -> SparkSession:
+        """The engine's session, started on first use."""
+        return session(self.settings.engine)
+
+    def path(self, table: Table | str) -> Path:
+        return self.root / (table if isinstance(table, str) else table.name)
+
+    @contextmanager
+    def lock(self, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Exclusive right to write, held by the process: a kill frees it. Calls `waiting` once if it must wait."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with open(self.root / ".lock", "w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def is_busy(self) -> bool:
+        """Whether some process holds the lock now."""
+        try:
+            with open(self.root / ".lock", "w") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    # ---- looking (no engine) ----
+
+    def exists(self, table: Table | str) -> bool:
+        return delta_log.latest_version(self.path(table)) is not None
+
+    def open(self, table: Table | str) -> DeltaTable:
+        return DeltaTable(str(self.path(table)))
+
+    def arrow(self, table: Table, columns: list[str] | None = None, where: Any = None) -> pa.Table:
+        """Rows of a table without the engine; the contract's empty table if it does not exist."""
+        if not self.exists(table):
+            return table.schema.empty_table().select(columns or table.schema.names)
+        return self.open(table).to_pyarrow_dataset().to_table(columns=columns, filter=where)
+
+    def added(self, table: Table, since: Mark | None) -> tuple[list[delta_log.DataFile], Mark]:
+        """Files added to one of our own append-only tables after the mark, and the mark after them."""
+        opened = self.open(table)
+        mark = Mark(opened.version(), str(opened.metadata().id))
+        if since is not None and since.input_id == mark.input_id and since.version <= mark.version:
+            found = delta_log.added_since(self.path(table), since.version, mark.version).files
+            if found is not None and all(file.path.exists() for file in found):
+                return found, mark
+        return delta_log.active_files(opened, self.path(table)), mark
+
+    # ---- bookkeeping (no engine) ----
+
+    def create(self, tables: Sequence[Table]) -> None:
+        """Create what does not exist yet, empty, and add columns that a newer contract has."""
+        for table in tables:
+            if not self.exists(table):
+                self.path(table).mkdir(parents=True, exist_ok=True)
+                DeltaTable.create(
+                    str(self.path(table)),
+                    table.schema,
+                    mode="ignore",
+                    partition_by=list(table.partition_by) or None,
+                    name=table.name,
+                    description=table.grain,
+                )
+
+    def replace_rows(self, table: Table, rows: pa.Table) -> None:
+        """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
+        if self.exists(table) and same_rows(self.arrow(table), rows, table.keys):
+            return
+        write_deltalake(str(self.path(table)), rows, mode="overwrite", commit_properties=_KEEP_LOG)
+
+    def mark(self, step: str) -> Mark | None:
+        """How far the step has come; None if it has done nothing yet."""
+        rows = self.arrow(contracts.PROGRESS, where=pc.field("step") == step).to_pylist()
+        return Mark(rows[0]["version"], rows[0]["input_id"]) if rows else None
+
+    def advance(self, step: str, mark: Mark) -> None:
+        """Record how far the step has come. Written after the data: a step that is redone changes nothing."""
+        rows = {row["step"]: row for row in self.arrow(contracts.PROGRESS).to_pylist()}
+        rows[step] = {"step": step, "version": mark.version, "input_id": mark.input_id}
+        ordered = [rows[name] for name in sorted(rows)]
+        self.replace_rows(contracts.PROGRESS, pa.Table.from_pylist(ordered, contracts.PROGRESS.schema))
+
+    # ---- data (engine) ----
+
+    def read(self, table: Table) -> DataFrame:
+        return self.spark.read.format("delta").load(str(self.path(table)))
+
+    def read_files(self, files: Sequence[delta_log.DataFile]) -> DataFrame:
+        """Rows of data files of our own tables (without partition columns)."""
+        return self.spark.read.parquet(*[str(file.path) for file in files])
+
+    def frame(self, rows: pa.Table) -> DataFrame:
+        """Arrow rows as a DataFrame."""
+        if rows.num_rows:
+            return self.spark.createDataFrame(rows)
+        return self.spark.createDataFrame([], from_arrow_schema(rows.schema))
+
+    def append(self, table: Table, rows: DataFrame) -> None:
+        writer = rows.select(*table.schema.names).write.format("delta").mode("append")
+        if table.partition_by:
+            writer = writer.partitionBy(*table.partition_by)
+        writer.save(str(self.path(table)))
+
+    def overwrite(self, table: Table, rows: DataFrame) -> None:
+        rows.select(*table.schema.names).write.format("delta").mode("overwrite").save(str(self.path(table)))
+
+    def merge(self, table: Table, changed: pa.Table, gone: pa.Table) -> None:
+        """Update or insert the changed rows and delete the gone ones, in one commit."""
+        source = pa.concat_tables(
+            [
+                changed.append_column("_gone", pa.repeat(pa.scalar(False), changed.num_rows)),
+                gone.append_column("_gone", pa.repeat(pa.scalar(True), gone.num_rows)),
+            ]
+        )
+        self.frame(source).createOrReplaceTempView("_changes")
+        on = " AND ".join(f"t.`{key}` = s.`{key}`" for key in table.keys)
+        columns = table.schema.names
+        assignments = ", ".join(f"t.`{c}` = s.`{c}`" for c in columns)
+        names = ", ".join(f"`{c}`" for c in columns)
+        values = ", ".join(f"s.`{c}`" for c in columns)
+        self.spark.sql(
+            f"MERGE INTO delta.`{self.path(table)}` t USING _changes s ON {on} "
+            f"WHEN MATCHED AND s._gone THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {assignments} "
+            f"WHEN NOT MATCHED AND NOT s._gone THEN INSERT ({names}) VALUES ({values})"
+        ).collect()
+
+
+_KEEP_LOG = CommitProperties()
+
+
+def same_rows(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> bool:
+    """Whether two tables hold equal rows, whatever their order."""
+    if left.num_rows != right.num_rows:
+        return False
+    order = [(key, "ascending") for key in keys]
+    return bool(left.select(right.column_names).cast(right.schema).sort_by(order).equals(right.sort_by(order)))
