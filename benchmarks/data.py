@@ -292,11 +292,8 @@ CONTROL_PLANE = np.array([step.event_type in ("create_update", "update_progress"
 
 def uuids(rng: np.random.Generator, count: int) -> list[str]:
     """Random ids in UUID form."""
-    text = rng.bytes(16 * count).hex()
-    return [
-        f"{text[i : i + 8]}-{text[i + 8 : i + 12]}-{text[i + 12 : i + 16]}-{text[i + 16 : i + 20]}-{text[i + 20 : i + 32]}"
-        for i in range(0, 32 * count, 32)
-    ]
+    ids = [rng.bytes(16).hex() for _ in range(count)]
+    return [f"{i[:8]}-{i[8:12]}-{i[12:16]}-{i[16:20]}-{i[20:]}" for i in ids]
 
 
 def pipeline(seed: int, number: int) -> Pipeline:
@@ -493,14 +490,14 @@ def _write_history(logs: Path, seed: int, count: int, number: int) -> None:
             write_deltalake(str(logs / pipe.folder), table.take(pa.array(range(begin, end))), mode="append")
 
 
-def write_logs(logs: Path, *, pipelines: int, count: int, seed: int) -> int:
+def write_logs(logs: Path, pipelines: int, count: int, seed: int) -> int:
     """Write every pipeline's log of `count` events under `logs`; return the number of events."""
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(partial(_write_history, logs, seed, count), range(pipelines)))
     return pipelines * count
 
 
-def append_increment(logs: Path, *, pipelines: int, seed: int, turn: int, touched: int = 10, count: int = 100) -> int:
+def append_increment(logs: Path, pipelines: int, seed: int, turn: int, touched: int = 10, count: int = 100) -> int:
     """Turn `turn` (1, 2, …): `touched` pipelines run once more, one commit each; return the number of new events.
 
     Which pipelines these are moves on with every turn.

@@ -16,6 +16,7 @@ from monitoring_platform.config.model import (
     Source,
     Warehouse,
 )
+from monitoring_platform.config.places import dagster_home, default_config_path, use_config
 
 __all__ = [
     "Checks",
@@ -32,5 +33,8 @@ __all__ = [
     "Settings",
     "Source",
     "Warehouse",
+    "dagster_home",
+    "default_config_path",
     "load",
+    "use_config",
 ]

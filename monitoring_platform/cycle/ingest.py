@@ -52,6 +52,7 @@ class Found:
     readable: list[tuple[Source, Log]]
     failed: dict[str, str]
     empty_sources: list[str]
+    news: list[Any] = field(default_factory=list)  # what is there to read, as a fingerprint
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -86,8 +87,10 @@ def discover(warehouse: Warehouse, now: datetime, *, force: bool = True) -> Foun
                 found.failed[log.location] = row["error"]
                 continue
             try:
-                if row["error"] or source.has_news(log, _cursor(row, settings)):
+                position, cursor = source.position(log), _cursor(row, settings)
+                if row["error"] or cursor is None or cursor["position"] != position:
                     found.readable.append((source, log))
+                    found.news.append([log.location, position, row["consecutive_failures"]])
             except SourceError as error:
                 fail(row, error, now)
                 found.failed[log.location] = row["error"]

@@ -88,13 +88,33 @@ def table_shape(event: Event, without_colon: bool = False) -> Json:
     }
 
 
-_ORIGIN_TEXT_BEFORE_BATCH = (
-    "pipeline_id pipeline_type pipeline_name cluster_id update_id maintenance_id table_id table_name flow_id flow_name"
-).split()
-_ORIGIN_TEXT_AFTER_BATCH = (
-    "request_id uc_resource_id dataset_name sink_name catalog_name schema_name materialization_name operation_id "
-    "flow_attempt_id source_name uc_table_id ingestion_source_type uc_parent_table_id"
-).split()
+_ORIGIN_TEXT_BEFORE_BATCH = [
+    "pipeline_id",
+    "pipeline_type",
+    "pipeline_name",
+    "cluster_id",
+    "update_id",
+    "maintenance_id",
+    "table_id",
+    "table_name",
+    "flow_id",
+    "flow_name",
+]
+_ORIGIN_TEXT_AFTER_BATCH = [
+    "request_id",
+    "uc_resource_id",
+    "dataset_name",
+    "sink_name",
+    "catalog_name",
+    "schema_name",
+    "materialization_name",
+    "operation_id",
+    "flow_attempt_id",
+    "source_name",
+    "uc_table_id",
+    "ingestion_source_type",
+    "uc_parent_table_id",
+]
 
 ORIGIN = pa.struct(
     [

@@ -57,6 +57,7 @@ def live(pipeline: Pipeline, window: Window, seed: int) -> Journal:
         _live_without_end(journal, window)
     else:
         _live_by_requests(journal, window)
+    journal.runs.sort(key=lambda run: run.first_event)
     journal.events.sort(key=lambda event: (event.ts, event.sequence["control_plane_seq_no"]))
     return journal
 
@@ -96,7 +97,9 @@ def _slots(pipeline: Pipeline, window: Window, rng: Random) -> list[int]:
     period = DAY // pipeline.per_day
     if pipeline.plant == "night_errors":
         midnight = window.end - window.end % DAY
-        last = max(t for t in range(midnight - DAY, midnight + DAY, period) if t + _NIGHT_HOUR * HOUR < window.end - MARGIN)
+        last = max(
+            t for t in range(midnight - DAY, midnight + DAY, period) if t + _NIGHT_HOUR * HOUR < window.end - MARGIN
+        )
         last += _NIGHT_HOUR * HOUR
     elif pipeline.plant == "stale":
         last = window.end - 20 * MINUTE
@@ -164,7 +167,7 @@ def _accident(pipeline: Pipeline, rng: Random) -> tuple[Attempt, ...]:
     return rng.choices(
         (
             (broken, retry),
-            (replace(usual, cause="USER_ACTION", full_refresh=True),),
+            (replace(usual, cause="USER_ACTION", full_refresh=True, rows_factor=6.0),),
             (cancelled,),
             (replace(cancelled, cancelled_by="WORKFLOW_CANCELLATION"),),
             (broken, replace(cancelled, cause="RETRY_ON_FAILURE")),
@@ -183,7 +186,9 @@ def _failure(pipeline: Pipeline, rng: Random) -> Failure:
         Failure("java.util.concurrent.TimeoutException", "Futures timed out after [300 seconds]"),
     ]
     if not pipeline.serverless:
-        choices.append(Failure("ClusterError", "Cluster launch failed: no instances of this type", before_any_flow=True))
+        choices.append(
+            Failure("ClusterError", "Cluster launch failed: no instances of this type", before_any_flow=True)
+        )
     return rng.choice(choices)
 
 
@@ -194,12 +199,15 @@ def _failed(cause: str, failure: Failure, stops_at: int = -1) -> Attempt:
     return Attempt(cause, "FAILED", failure=failure, stops_at=stops_at)
 
 
-def _column_missing(pipeline: Pipeline) -> Failure:
+def _still_failing_cause(pipeline: Pipeline) -> Failure:
     """Two pipelines share the same root cause, the third has its own."""
-    if pipeline.plant == "still_failing" and pipeline.plant_number == 2:
+    if pipeline.plant_number == 2:
         return Failure(_SPARK, "[CANNOT_READ_FILE] Could not read a file of the source table. SQLSTATE: 58030")
     column = f"{pipeline.flows[-1].dataset}.discount_code"
     return Failure(_ANALYSIS, f"[{SCHEMA_MISMATCH}] The column {column} is not in the target schema. SQLSTATE: 42KDG")
+
+
+_PASSING = Failure(_ANALYSIS, "[PATH_NOT_FOUND] Path does not exist: /Volumes/main/landing/today. SQLSTATE: 42K03")
 
 
 def _with_last(history: History, *attempts: Attempt) -> History:
@@ -207,20 +215,19 @@ def _with_last(history: History, *attempts: Attempt) -> History:
 
 
 def _still_failing(pipeline: Pipeline, history: History, window: Window) -> History:
-    failure = _column_missing(pipeline)
+    failure = _still_failing_cause(pipeline)
     retry = _failed("RETRY_ON_FAILURE", failure)
     return _with_last(history, _failed("JOB_TASK", failure), retry, retry)
 
 
 def _recovered(pipeline: Pipeline, history: History, window: Window) -> History:
-    failure = _column_missing(pipeline)
-    attempts = _failed("JOB_TASK", failure), _failed("RETRY_ON_FAILURE", failure), Attempt("RETRY_ON_FAILURE")
+    attempts = _failed("JOB_TASK", _PASSING), _failed("RETRY_ON_FAILURE", _PASSING), Attempt("RETRY_ON_FAILURE")
     return _with_last(history, *attempts)
 
 
 def _retry_running(pipeline: Pipeline, history: History, window: Window) -> History:
     running = Attempt("RETRY_ON_FAILURE", "RUNNING")
-    now = Request(window.end - 11 * MINUTE, (_failed("JOB_TASK", _column_missing(pipeline)), running))
+    now = Request(window.end - 11 * MINUTE, (_failed("JOB_TASK", _PASSING), running))
     return [*history, now]
 
 
@@ -251,7 +258,9 @@ def _night_errors(pipeline: Pipeline, history: History, window: Window) -> Histo
     broken = (_failed("JOB_TASK", failure, stops_at=0),)
     last = history[-1].at // DAY
     return [
-        replace(request, attempts=broken) if _hour(request.at) == _NIGHT_HOUR and (last - request.at // DAY) % 3 == 1 else request
+        replace(request, attempts=broken)
+        if _hour(request.at) == _NIGHT_HOUR and (last - request.at // DAY) % 3 == 1
+        else request
         for request in history
     ]
 

@@ -65,8 +65,12 @@ def _decay(journal: Journal) -> Json:
 
 
 def _zero(journal: Journal) -> Json:
-    before = [run.total("rows_output") for run in journal.runs[:-1]]
-    return {"update_id": journal.runs[-1].update_id, "rows_output": 0, "rows_output_before": before}
+    *before, last = map(_written, journal.runs)
+    return {"update_id": journal.runs[-1].update_id, "rows_written": last, "rows_written_before": before}
+
+
+def _written(run: RunTruth) -> int:
+    return sum(run.total(counter) or 0 for counter in ("rows_output", "rows_upserted", "rows_deleted"))
 
 
 def _slow(journal: Journal) -> Json:

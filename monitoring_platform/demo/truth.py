@@ -88,9 +88,7 @@ def requests(runs: Iterable[RunTruth]) -> dict[str, Json]:
     """What was asked for, each with the fate of its last attempt."""
     found: dict[str, Json] = {}
     for run in runs:
-        entry = found.setdefault(
-            run.request_id, {"attempts": 0, "kind": run.kind, "first_update_id": run.update_id}
-        )
+        entry = found.setdefault(run.request_id, {"attempts": 0, "kind": run.kind, "first_update_id": run.update_id})
         entry |= {"attempts": entry["attempts"] + 1, "outcome": run.status, "last_update_id": run.update_id}
     return found
 

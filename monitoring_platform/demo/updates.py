@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from monitoring_platform.demo.events import HOUR, MINUTE, SECOND, Json, iso, json_text, new_id
 from monitoring_platform.demo.fleet import Flow
@@ -210,7 +210,13 @@ class Update:
         return origin if flow_id is None else {**origin, "flow_id": flow_id}
 
     def flow_status(
-        self, ts: int, flow: Flow, status: str, origin: Json, figures: Json | None = None, failure: Failure | None = None
+        self,
+        ts: int,
+        flow: Flow,
+        status: str,
+        origin: Json,
+        figures: Json | None = None,
+        failure: Failure | None = None,
     ) -> None:
         """flow_progress: a flow changes its status."""
         verb = "has" if status in ("COMPLETED", "FAILED") else "is"
@@ -298,7 +304,12 @@ class Update:
 
     def cluster(self, ts: int) -> None:
         """cluster_resources, in one of its two documented shapes."""
-        slots = {"summary_duration_ms": 60_000, "num_task_slots": 16, "avg_task_slot_utilization": 0.61, "num_executors": 2}
+        slots = {
+            "summary_duration_ms": 60_000,
+            "num_task_slots": 16,
+            "avg_task_slot_utilization": 0.61,
+            "num_executors": 2,
+        }
         scale = {"state": "CLUSTER_AT_DESIRED_SIZE", "optimal_num_executors": 2, "latest_requested_num_executors": 2}
         nested = self.rng.random() < 0.5
         details: Json = {"task_slot_metrics": slots, "autoscale_info": scale} if nested else {**slots, **scale}
@@ -338,7 +349,14 @@ def _play_without_cluster(update: Update, failure: Failure) -> None:
     update.state(update.start + 1_900, "WAITING_FOR_RESOURCES")
     ts = update.start + update.rng.randint(60, 120) * SECOND
     update.journal.write(
-        ts, "create_update", None, failure.message, update.origin, level="ERROR", error=failure.as_json(), control_plane=True
+        ts,
+        "create_update",
+        None,
+        failure.message,
+        update.origin,
+        level="ERROR",
+        error=failure.as_json(),
+        control_plane=True,
     )
     update.run.error_count += 1
     update.state(ts + 2_300, "FAILED")
@@ -389,13 +407,15 @@ def _define_sink(update: Update, ts: int) -> None:
 def _spans(update: Update, ready: int) -> list[tuple[int, int]]:
     """When each flow begins and ends."""
     attempt, weights = update.attempt, update.journal.weights
-    total = update.pipeline.run_seconds * SECOND * (2.5 if attempt.full_refresh else 1.0) * update.rng.uniform(0.93, 1.07)
+    total = (
+        update.pipeline.run_seconds * SECOND * (2.5 if attempt.full_refresh else 1.0) * update.rng.uniform(0.93, 1.07)
+    )
     whole = sum(weights.values())
     durations = [int(total * weights[flow.name] / whole) for flow in update.pipeline.flows]
     if attempt.slow_flow is not None:
         durations[attempt.slow_flow] += attempt.extra_ms
     ends = list(accumulate(durations, initial=ready))
-    return [(begin, end - 100) for begin, end in zip(ends, ends[1:], strict=False)]
+    return [(begin, end - 100) for begin, end in pairwise(ends)]
 
 
 def _play_until(update: Update, spans: list[tuple[int, int]], stop: int) -> None:
@@ -412,7 +432,13 @@ def _play_until(update: Update, spans: list[tuple[int, int]], stop: int) -> None
     if attempt.failure and update.rng.random() < 0.3:
         message = f"Flow '{flow.name}' met an error and tries once more."
         update.journal.write(
-            middle - 150, "flow_progress", {"status": "RUNNING"}, message, origin, level="WARN", error=attempt.failure.as_json()
+            middle - 150,
+            "flow_progress",
+            {"status": "RUNNING"},
+            message,
+            origin,
+            level="WARN",
+            error=attempt.failure.as_json(),
         )
     update.flow_status(middle, flow, "FAILED" if attempt.failure else "STOPPED", origin, failure=attempt.failure)
     for step, waiting in enumerate(flows[stop + 1 :], 1):

@@ -1,7 +1,7 @@
 """How a log is reached: the protocol that every access path follows.
 
 A source lists its logs and reads what is new in one of them since a cursor. Sources are only ever read. A cursor is a
-small JSON object that belongs to the source; it is valid after every chunk, and reading again from an older one only
+small JSON object that belongs to the source, with the `position` it stands for (None inside a log); it is valid after every chunk, and reading again from an older one only
 delivers rows once more (the union keeps each once). A new access path is one module with one class of this shape and
 one line in `sources/__init__.py`.
 """
@@ -62,8 +62,11 @@ class Source(Protocol):
     def logs(self) -> list[Log]:
         """The logs that exist now. Raises SourceError."""
 
-    def has_news(self, log: Log, cursor: Cursor | None) -> bool:
-        """Whether reading would deliver something; cheap, nothing is opened. Raises SourceError."""
+    def position(self, log: Log) -> Any:
+        """Where the log ends now (JSON); cheap, nothing is opened. There is news if no cursor says so too.
+
+        Raises SourceError.
+        """
 
     def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
         """Ids of pipelines in the part not yet read, a hint for registration before reading. Raises SourceError."""

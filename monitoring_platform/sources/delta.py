@@ -55,14 +55,14 @@ class DeltaLogs(NamedTuple):
                 found += sorted(child.parent for child in path.rglob("_delta_log") if child.is_dir())
         return [Log(str(p), self.name, "delta", self.pipeline_id) for p in dict.fromkeys(found)]
 
-    def has_news(self, log: Log, cursor: Cursor | None) -> bool:
+    def position(self, log: Log) -> Any:
         try:
             version = delta_log.latest_version(Path(log.location))
         except OSError as error:
             raise _unreadable(log, error) from error
         if version is None:
-            raise SourceError("no commit in its _delta_log", f"check that {log.location} is a Delta table")
-        return cursor is None or cursor.get("pending") is not None or version != cursor["version"]
+            raise SourceError("no commit in its _delta_log", f"check that {log.location} is a whole Delta table")
+        return version
 
     def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
         root = Path(log.location)
@@ -89,7 +89,7 @@ class DeltaLogs(NamedTuple):
             if engine is None:
                 raise NeedsEngine(log.location)
             return self._by_time(log, cursor, table, engine())
-        cursor = cursor if cursor and cursor["table"] == table.metadata().id else None
+        cursor = cursor if cursor and cursor["table"] == str(table.metadata().id) else None
         plan = _plan(table, Path(log.location), cursor)
         return _read_files(log, plan, limit, str(table.metadata().id))
 
@@ -99,7 +99,7 @@ class DeltaLogs(NamedTuple):
         identity, latest = str(table.metadata().id), (cursor or {}).get("latest")
         by_time = dict(rows.dtypes).get("timestamp", "").startswith("timestamp")
         if by_time and latest is not None and cursor and cursor["table"] == identity:
-            oldest = self._oldest_added(log, cursor["version"], table)
+            oldest = self._oldest_added(log, cursor["position"], table)
             since = datetime.fromisoformat(latest) - timedelta(hours=self.overlap_hours)
             if oldest is not None:
                 rows = rows.where(F.col("timestamp") >= F.lit(min(since, oldest).isoformat()).cast("timestamp"))
@@ -108,7 +108,7 @@ class DeltaLogs(NamedTuple):
             times = arrow["timestamp"]
             newest = pc.max(pc.filter(times, pc.less(times, pa.scalar(_FAR_FUTURE, times.type)))).as_py()
             latest = max(filter(None, [latest, newest.isoformat() if newest else None]), default=None)
-        after: Cursor = {"table": identity, "version": table.version(), "latest": latest, "pending": None}
+        after: Cursor = {"table": identity, "position": table.version(), "latest": latest}
         return Chunk(_rows(arrow), after, more=False)
 
     def _oldest_added(self, log: Log, since: int, table: DeltaTable) -> datetime | None:
@@ -136,7 +136,7 @@ def _plan(table: DeltaTable, root: Path, cursor: Cursor | None) -> _Plan:
     if cursor is None:
         return _Plan(None, table.version(), delta_log.active_files(table, root), 0)
     pending = cursor.get("pending")
-    since, upto = (pending["since"], pending["upto"]) if pending else (cursor["version"], table.version())
+    since, upto = (pending["since"], pending["upto"]) if pending else (cursor["position"], table.version())
     if since is not None and since <= upto <= table.version():
         added = delta_log.added_since(root, since, upto)
         # A file that is gone was compacted away and vacuumed since: its rows are in others.
@@ -162,8 +162,7 @@ def _read_files(log: Log, plan: _Plan, limit: int, identity: str) -> Chunk:
     position = plan.done + done
     more = position < len(plan.files)
     pending = {"since": plan.since, "upto": plan.version, "done": position} if more else None
-    version = plan.version if not more else -1
-    cursor: Cursor = {"table": identity, "version": version, "pending": pending, "latest": None}
+    cursor: Cursor = {"table": identity, "position": None if more else plan.version, "pending": pending}
     return Chunk((row for part in parts for row in _rows(part)), cursor, more)
 
 

@@ -46,12 +46,12 @@ class Files(NamedTuple):
             found.update(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else found.add(path)
         return [Log(str(p), self.name, "files", self.pipeline_id) for p in sorted(found) if _NAME.fullmatch(p.name)]
 
-    def has_news(self, log: Log, cursor: Cursor | None) -> bool:
+    def position(self, log: Log) -> Any:
         try:
             stat = Path(log.location).stat()
         except OSError as error:
             raise _unreadable(log, error) from error
-        return cursor is None or [stat.st_size, stat.st_mtime_ns] != cursor["stat"]
+        return [stat.st_size, stat.st_mtime_ns]
 
     def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
         content = _content(log)
@@ -62,12 +62,11 @@ class Files(NamedTuple):
     def read(
         self, log: Log, cursor: Cursor | None, limit: int, engine: Callable[[], SparkSession] | None = None
     ) -> Chunk:
-        stat = Path(log.location).stat()
+        seen = self.position(log)  # before the bytes: what is appended in between is news again
         content = _content(log)
-        seen = [stat.st_size, stat.st_mtime_ns]
         if _is_document(content):
             rows = list(_document(content))
-            return Chunk(rows, {"stat": seen, "offset": 0, "line": 0, "head": "", "tail": ""}, more=False)
+            return Chunk(rows, {"position": seen, "offset": 0, "line": 0, "head": "", "tail": ""}, more=False)
         start = _resume(content, cursor) if cursor else 0
         resumed = cursor if cursor and start == cursor["offset"] else None
         chunk = _lines(content, start, resumed["line"] if resumed else 0, limit, seen)
@@ -161,7 +160,7 @@ def _marks(content: bytes, offset: int) -> tuple[str, str]:
     return hashlib.sha256(head).hexdigest()[:16], hashlib.sha256(tail).hexdigest()[:16]
 
 
-def _lines(content: bytes, start: int, line: int, limit: int, seen: list[int]) -> Chunk:
+def _lines(content: bytes, start: int, line: int, limit: int, seen: Any) -> Chunk:
     """Whole lines from `start` on. A half last line is delivered as unreadable but not consumed."""
     rows: list[Delivered | Unreadable] = []
     offset, size, half = start, len(content), None
@@ -182,7 +181,7 @@ def _lines(content: bytes, start: int, line: int, limit: int, seen: list[int]) -
         offset, line = (size if newline < 0 else newline + 1), line + 1
     head, tail = _marks(content, offset)
     more = offset < size and half is None
-    cursor: Cursor = {"stat": None if more else seen, "offset": offset, "line": line, "head": head, "tail": tail}
+    cursor: Cursor = {"position": None if more else seen, "offset": offset, "line": line, "head": head, "tail": tail}
     if half is not None:
         cursor["half"] = half
     return Chunk(rows, cursor, more)

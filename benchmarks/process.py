@@ -1,0 +1,113 @@
+"""Time and memory of whole processes, with everything that they start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1024 * 1024
+SAMPLE_EVERY_S = 0.2
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one process, with its descendants, took."""
+
+    exit_code: int
+    seconds: float
+    cpu_seconds: float
+    max_rss_mib: float
+
+
+@dataclass
+class Tree:
+    """A process and its descendants, looked at from time to time (on Linux; elsewhere it stays empty)."""
+
+    root: int
+    max_rss_mib: float = 0.0
+    cpu_s: dict[int, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Note the memory now and the CPU time so far."""
+        rss = 0
+        stats = _stats()
+        for pid in _descendants(self.root, {pid: stat.parent for pid, stat in stats.items()}):
+            rss += stats[pid].rss
+            self.cpu_s[pid] = stats[pid].cpu_s
+        self.max_rss_mib = max(self.max_rss_mib, rss / MIB)
+
+    def wait_for_stragglers(self, at_most_s: float = 20) -> None:
+        """Let descendants that outlive the root (a JVM shutting down) end, for the next process needs the machine."""
+        until = time.monotonic() + at_most_s
+        while time.monotonic() < until and any((PROC / str(pid)).exists() for pid in self.cpu_s):
+            time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Stat:
+    parent: int
+    rss: int
+    cpu_s: float
+
+
+def _stats() -> dict[int, _Stat]:
+    """Every process's parent, resident bytes and CPU seconds."""
+    found = {}
+    page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+    for folder in PROC.glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        cpu_s = (int(fields[11]) + int(fields[12])) / tick
+        found[int(folder.name)] = _Stat(int(fields[1]), int(fields[21]) * page, cpu_s)
+    return found
+
+
+def _descendants(root: int, parents: Mapping[int, int]) -> set[int]:
+    """`root`, if alive, and all processes below it."""
+    family = {root} & parents.keys()
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
+
+
+def measure(command: Sequence[str], *, log: Path, cwd: Path, env: Mapping[str, str]) -> Measured:
+    """Run a command to its end, its output in `log`.
+
+    The memory is the larger of the tree's sampled sum and the largest single process (which sampling may miss). The
+    kernel counts the caller's memory at the start into the latter: keep the calling process small.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, env=dict(env))
+        tree, done = Tree(process.pid), threading.Event()
+        sampler = threading.Thread(target=_sample, args=(tree, done), daemon=True)
+        sampler.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    done.set()
+    sampler.join()
+    tree.wait_for_stragglers()
+    largest = usage.ru_maxrss / (MIB if sys.platform == "darwin" else 1024)
+    waited_cpu_s = usage.ru_utime + usage.ru_stime
+    return Measured(
+        exit_code=process.returncode,
+        seconds=round(seconds, 2),
+        cpu_seconds=round(max(waited_cpu_s, sum(tree.cpu_s.values())), 2),
+        max_rss_mib=round(max(tree.max_rss_mib, largest)),
+    )
+
+
+def _sample(tree: Tree, done: threading.Event) -> None:
+    while not done.wait(SAMPLE_EVERY_S):
+        tree.look()

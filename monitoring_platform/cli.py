@@ -1,0 +1,239 @@
+"""The command line. Only `run` and `rebuild` start an engine; looking takes about a second."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from monitoring_platform.config import ConfigError, Settings, default_config_path, load, use_config
+
+if TYPE_CHECKING:
+    from monitoring_platform.warehouse.store import Warehouse
+
+OK, PARTLY_FAILED, WRONG = 0, 1, 2
+
+app = typer.Typer(
+    name="monitoring-platform",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="What your Lakeflow/DLT pipelines did, how good their data is, what is not seen at all.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out, err = Console(), Console(stderr=True)
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Configuration file. [default: $MONITORING_CONFIG or ./monitoring.yaml]"),
+]
+NowOption = Annotated[
+    str | None, typer.Option("--now", metavar="TIME", help="ISO time that counts as now, to replay history. [default: the clock]")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def _settings(config: Path | None) -> Settings:
+    path = config or default_config_path()
+    try:
+        settings = load(path)
+    except ConfigError as error:
+        err.print(escape(str(error)), style="red", soft_wrap=True, highlight=False)
+        raise typer.Exit(WRONG) from None
+    use_config(path)
+    return settings
+
+
+def _warehouse(config: Path | None) -> Warehouse:
+    from monitoring_platform.warehouse.store import Warehouse
+
+    try:
+        return Warehouse(_settings(config))
+    except NotImplementedError as error:
+        _stop(str(error))
+
+
+def _stop(message: str) -> Any:
+    err.print(escape(message), style="red", soft_wrap=True, highlight=False)
+    raise typer.Exit(WRONG)
+
+
+def _moment(now: str | None) -> datetime:
+    from monitoring_platform.orchestration.resources import clock
+
+    try:
+        return clock(now)
+    except ValueError:
+        return _stop(f"--now: {now!r} is no ISO time; write for example 2026-11-30T07:00:00Z")
+
+
+@app.command(epilog="Example:  monitoring-platform run --config monitoring.yaml")
+def run(config: ConfigOption = None, now: NowOption = None, as_json: JsonOption = False) -> None:
+    """One cycle through the Dagster job: discover, ingest, union, marts, checks.
+
+    Exit 0: done, whatever state the pipelines are in. 1: part of it failed, the failures are named, the rest is done.
+    2: the configuration or the call is wrong, nothing was written.
+    """
+    _moment(now)
+    warehouse = _warehouse(config)
+    from monitoring_platform.orchestration.runner import EngineUnavailable, run_cycle
+
+    _show_progress()
+    try:
+        result = run_cycle(warehouse.settings, now)
+    except EngineUnavailable as error:
+        _stop(str(error))
+    if as_json:
+        print(json.dumps(result.as_dict(), default=str))
+    else:
+        from monitoring_platform.summary import print_cycle
+
+        print_cycle(out, result)
+    _end(OK if result.success else PARTLY_FAILED)
+
+
+@app.command(epilog="Example:  monitoring-platform status --json | jq '.attention[]'")
+def status(config: ConfigOption = None, as_json: JsonOption = False, everything: Annotated[bool, typer.Option("--all", help="List every pipeline, not only those that need attention.")] = False) -> None:
+    """Who needs attention: what failed and is still failing, what is not seen, whose data got worse. No engine starts."""
+    from monitoring_platform.health.status import overview
+    from monitoring_platform.summary import print_status
+
+    found = overview(_warehouse(config))
+    if as_json:
+        print(json.dumps(found.as_dict(), default=str))
+    else:
+        print_status(out, found, everything)
+
+
+@app.command(epilog="Example:  monitoring-platform sql 'SELECT pipeline_name, count(*) FROM pipeline_runs GROUP BY 1'")
+def sql(
+    query: Annotated[str, typer.Argument(help="One DuckDB query over all tables.")],
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV; cells that would start a formula are neutralised.")] = False,
+) -> None:
+    """Ask all tables in DuckDB's SQL. Tables are only read."""
+    import duckdb
+
+    from monitoring_platform.health.checks import connect
+    from monitoring_platform.marts.registry import TABLES
+    from monitoring_platform.warehouse.contracts import STANDING
+
+    con = connect(_warehouse(config), *STANDING, *TABLES)
+    try:
+        con.execute("SET enable_external_access = false")
+        relation = con.execute(query)
+        columns, rows = [entry[0] for entry in relation.description or ()], relation.fetchall()
+    except duckdb.Error as error:
+        _stop(f"{error}\nTables: {', '.join(t.name for t in (*STANDING, *TABLES))}")
+    if as_json:
+        print(json.dumps([dict(zip(columns, row)) for row in rows], default=str, ensure_ascii=False))
+    elif as_csv:
+        writer = csv.writer(sys.stdout)
+        writer.writerow(columns)
+        writer.writerows([_plain_cell(value) for value in row] for row in rows)
+    else:
+        table = RichTable(*columns, highlight=True)
+        for row in rows:
+            table.add_row(*("" if value is None else escape(str(value)) for value in row))
+        out.print(table)
+        err.print(f"{len(rows)} row{'' if len(rows) == 1 else 's'}", style="dim")
+
+
+def _plain_cell(value: Any) -> Any:
+    """A text cell that a spreadsheet would take for a formula gets an apostrophe in front."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@") or isinstance(value, str) and value[:1] in "\t\r":
+        return "'" + value
+    return value
+
+
+@app.command(epilog="Example:  monitoring-platform validate --config monitoring.yaml")
+def validate(config: ConfigOption = None, as_json: JsonOption = False, show: Annotated[bool, typer.Option("--show", help="Print the resolved configuration, variables as written.")] = False) -> None:
+    """Check the configuration and list each log with its pipelines. Writes nothing."""
+    settings = _settings(config)
+    if show:
+        print(settings.to_yaml())
+        return
+    from monitoring_platform.health.status import preview
+    from monitoring_platform.summary import print_preview
+
+    found = preview(_warehouse(config), _moment(None))
+    if as_json:
+        print(json.dumps(found, default=str))
+    else:
+        print_preview(out, settings, found)
+
+
+@app.command(epilog="Example:  monitoring-platform rebuild pipeline_runs requests")
+def rebuild(
+    marts: Annotated[list[str] | None, typer.Argument(help="Marts to rebuild. [default: all]")] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Compute marts anew from all events; the result equals what the cycles computed step by step."""
+    from monitoring_platform.marts.refresh import rebuild as rebuild_mart
+    from monitoring_platform.marts.registry import BY_NAME, MARTS
+    from monitoring_platform.warehouse.session import EngineUnavailable
+
+    unknown = sorted(set(marts or ()) - BY_NAME.keys())
+    if unknown:
+        _stop(f"no mart is called {unknown[0]!r}; there are: {', '.join(BY_NAME)}")
+    warehouse = _warehouse(config)
+    try:
+        with warehouse.lock(lambda: err.print("waiting: another run is writing to the warehouse", style="dim")):
+            for mart in MARTS:
+                if not marts or mart.name in marts:
+                    out.print(f"{mart.name}: {rebuild_mart(warehouse, mart):,} rows")
+    except EngineUnavailable as error:
+        _stop(str(error))
+    _end(OK)
+
+
+@app.command(epilog="Example:  monitoring-platform demo --folder ./demo && monitoring-platform status --config demo/monitoring.yaml")
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the fleet, its configuration and its warehouse go.")] = Path("demo"),
+    pipelines: Annotated[int, typer.Option(min=1, help="Size of the fleet.")] = 100,
+    days: Annotated[int, typer.Option(min=1, help="Length of its history.")] = 14,
+    seed: Annotated[int, typer.Option(help="The same seed and end give the same fleet.")] = 7,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Make a new fleet although one is there.")] = False,
+    now: NowOption = None,
+) -> None:
+    """Make a synthetic fleet with planted problems, run one cycle over it, and compare what was found with the truth."""
+    from monitoring_platform.demo.show import show
+
+    _end(show(out, folder, pipelines=pipelines, days=days, seed=seed, fresh=fresh, now=_moment(now)))
+
+
+def _show_progress() -> None:
+    from rich.logging import RichHandler
+
+    handler = RichHandler(console=err, show_path=False, show_level=False, markup=False)
+    logger = logging.getLogger("monitoring_platform")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+def _end(code: int) -> None:
+    """End at once: the embedded engine has nothing to finish, and waiting for it takes a second."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main() -> None:
+    """Entry point of the command `monitoring-platform`."""
+    try:
+        app()
+    except BrokenPipeError:
+        os._exit(OK)

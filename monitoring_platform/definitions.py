@@ -1,0 +1,35 @@
+"""The Dagster code location. `build_defs` serves production and tests alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from monitoring_platform.config import Schedule, default_config_path, load
+from monitoring_platform.orchestration.assets import ASSETS
+from monitoring_platform.orchestration.checks import health_checks
+from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.orchestration.resources import Platform
+from monitoring_platform.orchestration.schedules import make_safety_net
+from monitoring_platform.orchestration.sensors import make_pipeline_updates
+
+
+def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """All definitions. The configuration is the file named by MONITORING_CONFIG, else ./monitoring.yaml."""
+    path = default_config_path()
+    settings = load(path) if path.exists() else None
+    schedule = settings.schedule if settings else Schedule(enabled=False)
+    return dg.Definitions(
+        assets=ASSETS,
+        asset_checks=[health_checks],
+        jobs=[REFRESH],
+        sensors=[make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor)],
+        schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled)],
+        resources={"platform": Platform(config_path=str(path)), **(resources or {})},
+        executor=dg.in_process_executor,
+    )
+
+
+defs = build_defs()

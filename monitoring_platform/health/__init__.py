@@ -1,0 +1,1 @@
+"""Judging what the tables say."""

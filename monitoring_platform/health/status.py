@@ -1,0 +1,112 @@
+"""The morning questions, answered from the tables alone: no engine, about a second."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from monitoring_platform.cycle.ingest import discover
+from monitoring_platform.health.checks import CHECKS, Finding, connect, run
+from monitoring_platform.marts.registry import EXPECTATION_RESULTS, PIPELINE_RUNS, REQUESTS
+from monitoring_platform.sources import SourceError
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.store import Warehouse
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Overview:
+    """`attention`: findings by pipeline or log; `pipelines`: the four morning answers for each pipeline."""
+
+    pipelines: list[Row]
+    attention: list[Finding]
+    unseen: list[Row]
+    quarantined: int
+    events: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The overview as JSON can hold it."""
+        return {**asdict(self), "attention": [f._asdict() for f in self.attention if not f.passed]}
+
+
+_PIPELINES = """
+WITH runs AS (
+  SELECT *, row_number() OVER (PARTITION BY pipeline_id ORDER BY start_ts DESC, update_id DESC) AS age
+  FROM pipeline_runs WHERE run_kind = 'normal'
+),
+finished AS (
+  SELECT *, row_number() OVER (PARTITION BY pipeline_id ORDER BY start_ts DESC, update_id DESC) AS age
+  FROM pipeline_runs WHERE run_kind = 'normal' AND end_ts IS NOT NULL
+),
+quality AS (
+  SELECT pipeline_id, update_id, min(pass_rate_pct) AS worst_pass_rate_pct FROM expectation_results GROUP BY 1, 2
+)
+SELECT p.pipeline_id, p.pipeline_name, p.owner, p.state, p.reason, p.remedy, p.last_event_ts, p.logs,
+       r.update_id AS latest_update_id, r.status AS latest_status, r.cause, r.start_ts, r.end_ts, r.duration_seconds,
+       CASE WHEN r.end_ts IS NULL THEN r.last_event_ts - r.start_ts END AS running_for,
+       f.update_id AS finished_update_id, f.status AS finished_status, f.end_ts AS finished_at,
+       r.rows_written, r.rows_dropped, r.error_count, q.worst_pass_rate_pct, r.attempt_number
+FROM pipelines p
+LEFT JOIN runs r ON r.pipeline_id = p.pipeline_id AND r.age = 1
+LEFT JOIN finished f ON f.pipeline_id = p.pipeline_id AND f.age = 1
+LEFT JOIN quality q ON q.pipeline_id = p.pipeline_id AND q.update_id = r.update_id
+ORDER BY p.pipeline_name NULLS LAST, p.pipeline_id
+"""
+_UNSEEN = """
+SELECT pipeline_id, pipeline_name, owner, state, reason, remedy FROM pipelines
+WHERE state NOT IN ('seen', 'excluded') ORDER BY state, pipeline_name NULLS LAST, pipeline_id
+"""
+
+
+def overview(warehouse: Warehouse) -> Overview:
+    """Everything that `status` shows."""
+    con = connect(warehouse, contracts.PIPELINES, contracts.QUARANTINE, PIPELINE_RUNS, REQUESTS, EXPECTATION_RESULTS)
+    union = warehouse.open(contracts.UNION) if warehouse.exists(contracts.UNION) else None
+    return Overview(
+        pipelines=_rows(con, _PIPELINES),
+        attention=[run(warehouse, check) for check in CHECKS if check.name not in _LOOKS_AT_EVENTS],
+        unseen=_rows(con, _UNSEEN),
+        quarantined=_rows(con, "SELECT count(*) AS n FROM quarantine")[0]["n"],
+        events=union.to_pyarrow_dataset().count_rows() if union else 0,
+    )
+
+
+#: These two read events; a cycle runs them, a look at the state need not.
+_LOOKS_AT_EVENTS = frozenset({"no_duplicate_events", "nothing_missing_downstream"})
+
+
+def preview(warehouse: Warehouse, now: datetime) -> list[Row]:
+    """What the next run would read: each log with its pipelines, and whether it has news. Writes nothing."""
+    found = discover(warehouse, now)
+    readable = {log.location: (source, log) for source, log in found.readable}
+    rows = []
+    for location, row in sorted(found.rows.items()):
+        if row["state"] == "gone":
+            continue
+        ids = set(row["pipeline_ids"] or ())
+        problem = found.failed.get(location)
+        if not ids and location in readable:
+            source, log = readable[location]
+            try:
+                ids = source.pipelines(log, None)
+            except SourceError as error:
+                problem = error.reason
+        rows.append(
+            {
+                "log": location,
+                "source": row["source"],
+                "pipelines": sorted(ids),
+                "result": problem or ("new events" if location in readable else "up to date"),
+                "ok": problem is None,
+            }
+        )
+    return rows + [
+        {"log": None, "source": name, "pipelines": [], "result": "matches nothing: check its path", "ok": True}
+        for name in found.empty_sources
+    ]
+
+
+def _rows(con: Any, sql: str) -> list[Row]:
+    return list(con.execute(sql).to_arrow_table().to_pylist())

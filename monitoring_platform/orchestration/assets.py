@@ -1,0 +1,182 @@
+"""Assets: the ledger, the landing (one partition for each pipeline), the union, and one for each mart."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+import pyarrow.compute as pc
+
+from monitoring_platform.cycle.ingest import Ingested, ingest
+from monitoring_platform.cycle.union import unite
+from monitoring_platform.marts.refresh import refresh
+from monitoring_platform.marts.registry import MARTS, Mart
+from monitoring_platform.orchestration.partitions import PIPELINES, register
+from monitoring_platform.orchestration.resources import Platform, clock
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.store import Warehouse
+
+_log = logging.getLogger("monitoring_platform")
+LANDING_KEY = dg.AssetKey(contracts.LANDING.name)
+
+
+class CycleConfig(dg.Config):
+    """What one cycle is told."""
+
+    pipeline_ids: list[str] | None = None
+    """Ingest these pipelines only; none given: all with news."""
+    now: str | None = None
+    """The time that counts as now, ISO 8601; none given: the system's clock."""
+    force: bool = True
+    """Try failing logs although their next retry is later."""
+
+
+@contextmanager
+def _writing(warehouse: Warehouse) -> Iterator[None]:
+    with warehouse.lock(lambda: _log.info("waiting: another run is writing to the warehouse")):
+        yield
+
+
+def _ingest(
+    context: dg.AssetExecutionContext, platform: Platform, now: datetime, pipeline_ids: list[str] | None, force: bool
+) -> tuple[Warehouse, Ingested]:
+    """Ingest, register partitions, and log one materialization for each pipeline that was read or selected."""
+    warehouse = platform.warehouse()
+    with _writing(warehouse):
+        report = ingest(warehouse, now, pipeline_ids=pipeline_ids, force=force, progress=_log.info)
+        rows = warehouse.arrow(contracts.PIPELINES).to_pylist()
+    known = {row["pipeline_id"]: row for row in rows if row["pipeline_id"] not in (row["logs"] or ())}
+    register(context.instance, known)
+    for pipeline_id in sorted({*report.events, *(pipeline_ids or ())} & known.keys()):
+        row = known[pipeline_id]
+        if row["state"] != "unreadable":
+            context.log_event(
+                dg.AssetMaterialization(
+                    LANDING_KEY,
+                    partition=pipeline_id,
+                    metadata={
+                        "pipeline_name": row["pipeline_name"] or pipeline_id,
+                        "events_read": report.events.get(pipeline_id, 0),
+                        "state": row["state"],
+                        "logs": dg.MetadataValue.json(row["logs"]),
+                    },
+                )
+            )
+    return warehouse, report
+
+
+@dg.asset(
+    key=contracts.PIPELINES.name,
+    group_name="monitoring",
+    description="Registry and coverage ledger. Materialising it reads what is new in all logs "
+    "(or those of the configured pipeline_ids) into pipeline_event_log.",
+    kinds={"deltalake"},
+)
+def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: Platform) -> dg.MaterializeResult[None]:
+    now = clock(config.now)
+    warehouse, report = _ingest(context, platform, now, config.pipeline_ids, config.force)
+    states = pc.value_counts(warehouse.arrow(contracts.PIPELINES, ["state"])["state"]).to_pylist()
+    return dg.MaterializeResult(
+        metadata={
+            **_table_metadata(warehouse, contracts.PIPELINES),
+            **_report_metadata(report),
+            "states": dg.MetadataValue.json({entry["values"]: entry["counts"] for entry in states}),
+        }
+    )
+
+
+@dg.asset(
+    key=LANDING_KEY,
+    partitions_def=PIPELINES,
+    backfill_policy=dg.BackfillPolicy.single_run(),
+    output_required=False,
+    group_name="monitoring",
+    description="Landing: events as delivered, one partition for each pipeline. Repeats are possible here, not after.",
+    kinds={"deltalake"},
+)
+def pipeline_event_log(context: dg.AssetExecutionContext, platform: Platform) -> Any:
+    selected = list(context.partition_keys)
+    _, report = _ingest(context, platform, clock(None), selected, force=True)
+    if report.failed:
+        raise dg.Failure(
+            description=f"{len(report.failed)} of {report.logs} logs could not be read; the others are done. "
+            + "; ".join(f"{location}: {reason}" for location, reason in sorted(report.failed.items())),
+            metadata=_report_metadata(report),
+            allow_retries=False,
+        )
+    yield from ()
+
+
+@dg.asset(
+    key=contracts.UNION.name,
+    deps=[LANDING_KEY, contracts.PIPELINES.name],
+    group_name="monitoring",
+    description="All events of all pipelines, each once; append-only.",
+    kinds={"deltalake"},
+)
+def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
+    warehouse = platform.warehouse()
+    with _writing(warehouse):
+        report = unite(warehouse, _log.info)
+    return dg.MaterializeResult(
+        metadata={
+            **_table_metadata(warehouse, contracts.UNION),
+            "events_new": report.added,
+            "events_repeated": report.repeated,
+            "id_conflicts": report.conflicts,
+        }
+    )
+
+
+def _mart_asset(mart: Mart) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=mart.name,
+        deps=[mart.upstream or contracts.UNION.name],
+        group_name="marts",
+        description=f"One row: {mart.table.grain}.",
+        kinds={"deltalake", "sql"},
+        metadata={"keys": ", ".join(mart.table.keys), "sql": dg.MetadataValue.md(f"```sql\n{mart.sql}\n```")},
+    )
+    def build(platform: Platform) -> dg.MaterializeResult[None]:
+        warehouse = platform.warehouse()
+        with _writing(warehouse):
+            report = refresh(warehouse, mart)
+        return dg.MaterializeResult(
+            metadata={
+                **_table_metadata(warehouse, mart.table),
+                "touched": report.touched,
+                "rows_written": report.written,
+                "rows_removed": report.removed,
+            }
+        )
+
+    return build
+
+
+ASSETS: list[dg.AssetsDefinition] = [
+    pipelines,
+    pipeline_event_log,
+    all_pipelines_event_log,
+    *[_mart_asset(mart) for mart in MARTS],
+]
+
+
+def _table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
+    path = warehouse.path(table)
+    rows = warehouse.open(table).to_pyarrow_dataset().count_rows() if warehouse.exists(table) else 0
+    return {"dagster/row_count": rows, "dagster/uri": path.as_uri(), "table": dg.MetadataValue.path(str(path))}
+
+
+def _report_metadata(report: Ingested) -> dict[str, Any]:
+    return {
+        "processed": f"{report.logs - len(report.failed)}/{report.logs} logs",
+        "events_read": sum(report.events.values()),
+        "quarantined": report.quarantined,
+        "succeeded": dg.MetadataValue.json(report.succeeded),
+        "failed": dg.MetadataValue.json(report.failed),
+        "new_pipelines": dg.MetadataValue.json(report.new_pipelines),
+        "empty_sources": dg.MetadataValue.json(report.empty_sources),
+    }

@@ -1,0 +1,72 @@
+"""Asset checks on ledger, union and marts: each lists its offenders. None sits on the partitioned asset."""
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any
+
+import dagster as dg
+
+from monitoring_platform.health.checks import CHECKS, Finding, run
+from monitoring_platform.orchestration.resources import Platform
+
+_SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.ERROR}
+
+
+@dg.multi_asset_check(
+    name="health_checks",
+    specs=[
+        dg.AssetCheckSpec(check.name, asset=check.table, description=check.description) for check in CHECKS
+    ],
+    can_subset=True,
+)
+def health_checks(context: dg.AssetCheckExecutionContext, platform: Platform) -> Iterator[dg.AssetCheckResult]:
+    """All selected checks; fails the run after the last one if the monitoring itself is in trouble."""
+    warehouse = platform.warehouse()
+    selected = {key.name for key in context.selected_asset_check_keys}
+    broken: list[Finding] = []
+    for check in CHECKS:
+        if check.name not in selected:
+            continue
+        finding = run(warehouse, check)
+        if finding.severity == "ERROR" and not finding.passed:
+            broken.append(finding)
+        yield dg.AssetCheckResult(
+            check_name=finding.check,
+            asset_key=finding.table,
+            passed=finding.passed,
+            severity=_SEVERITY[finding.severity],
+            metadata=_metadata(finding),
+        )
+    if broken:
+        raise dg.Failure(
+            "the monitoring itself is in trouble: " + "; ".join(describe(finding) for finding in broken),
+            allow_retries=False,
+        )
+
+
+def describe(finding: Finding) -> str:
+    """One line: the check, how many offenders, and the first of them."""
+    first = ", ".join(str(next(iter(row.values()))) for row in finding.offenders[:5])
+    return f"{finding.check}: {finding.total} ({first}{', …' if finding.total > 5 else ''})"
+
+
+def _metadata(finding: Finding) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"offenders_total": finding.total}
+    if finding.offenders:
+        rows = [{name: _cell(value) for name, value in row.items()} for row in finding.offenders]
+        columns = [dg.TableColumn(name, _kind(rows, name)) for name in rows[0]]
+        metadata["offenders"] = dg.MetadataValue.table(
+            records=[dg.TableRecord(row) for row in rows], schema=dg.TableSchema(columns=columns)
+        )
+    return metadata
+
+
+def _cell(value: Any) -> str | int | float | bool | None:
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+def _kind(rows: list[dict[str, Any]], name: str) -> str:
+    value = next((row[name] for row in rows if row[name] is not None), "")
+    return {bool: "bool", int: "int", float: "float"}.get(type(value), "string")

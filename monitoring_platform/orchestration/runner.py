@@ -1,0 +1,95 @@
+"""One cycle through the Dagster job in this process, for the command line."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from monitoring_platform.config import Settings, dagster_home
+from monitoring_platform.definitions import build_defs
+from monitoring_platform.health.checks import CHECKS, Finding
+from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.warehouse.session import EngineUnavailable, require_java
+
+__all__ = ["CycleResult", "EngineUnavailable", "run_cycle"]
+
+
+@dataclass
+class CycleResult:
+    """What one cycle did: numbers of its steps by asset, what the checks found, and what failed."""
+
+    success: bool
+    seconds: float
+    run_id: str
+    steps: dict[str, dict[str, Any]]
+    findings: list[Finding]
+    errors: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON can hold it."""
+        return {**asdict(self), "findings": [finding._asdict() for finding in self.findings]}
+
+
+def instance_for(settings: Settings) -> dg.DagsterInstance:
+    """The Dagster instance of this configuration, made on first use."""
+    home = dagster_home(settings)
+    home.mkdir(parents=True, exist_ok=True)
+    if not (home / "dagster.yaml").exists():
+        with as_file(files("monitoring_platform.orchestration") / "dagster.yaml") as shipped:
+            shutil.copyfile(shipped, home / "dagster.yaml")
+    return dg.DagsterInstance.from_config(str(home))
+
+
+def run_cycle(settings: Settings, now: str | None) -> CycleResult:
+    """Run the job `refresh` here and now. Raises EngineUnavailable before anything is written."""
+    if settings.engine.name == "spark":
+        require_java()
+    started = time.monotonic()
+    job = build_defs().resolve_job_def(REFRESH.name)
+    config: dict[str, Any] = {"now": now} if now else {}
+    with instance_for(settings) as instance:
+        result = job.execute_in_process(
+            instance=instance,
+            run_config={
+                "ops": {"pipelines": {"config": config}},
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+            tags={**settings.tags, "monitoring/launched_by": "command line"},
+            raise_on_error=False,
+        )
+        steps = {
+            event.asset_key.to_user_string(): {
+                name.removeprefix("dagster/"): value.value for name, value in event.materialization.metadata.items()
+            }
+            for event in result.get_asset_materialization_events()
+            if event.asset_key and event.partition is None
+        }
+        findings = [_finding(evaluation) for evaluation in result.get_asset_check_evaluations()]
+        errors = [_error(event) for event in result.all_events if event.is_step_failure]
+    return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, errors)
+
+
+def _finding(evaluation: dg.AssetCheckEvaluation) -> Finding:
+    check = next(check for check in CHECKS if check.name == evaluation.check_name)
+    table = evaluation.metadata.get("offenders")
+    rows = [dict(record.data) for record in table.value.records] if table else []  # type: ignore[union-attr]
+    total = int(evaluation.metadata["offenders_total"].value)  # type: ignore[arg-type]
+    return Finding(check.name, check.table, check.severity, total, rows)
+
+
+def _error(event: dg.DagsterEvent) -> str:
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return failure.user_failure_data.description
+    error = failure.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return f"{event.step_key}: {error.message.strip() if error else 'failed'}"
+
+

@@ -1,0 +1,19 @@
+"""The safety net: a cycle now and then, whatever the sensor saw."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from monitoring_platform.orchestration.jobs import REFRESH
+
+
+def make_safety_net(cron: str, running: bool) -> dg.ScheduleDefinition:
+    """The schedule with the configured cadence (UTC)."""
+    return dg.ScheduleDefinition(
+        name="safety_net",
+        job=REFRESH,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
+        description="Runs a whole cycle also if the sensor is off or missed something.",
+    )

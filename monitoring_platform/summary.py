@@ -1,0 +1,151 @@
+"""What the command line prints: short, what was new and what is wrong, with the remedy. Text from logs is escaped."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from monitoring_platform.config import Settings
+from monitoring_platform.health.checks import Finding
+from monitoring_platform.health.status import Overview, Row
+from monitoring_platform.orchestration.runner import CycleResult
+
+_COLOURS = {"COMPLETED": "green", "FAILED": "red", "CANCELED": "yellow", "seen": "green"}
+_TITLES = {
+    "latest_requests_succeeded": "Failed, or being retried",
+    "expectation_pass_rates": "Data quality below the threshold",
+    "rows_where_usual": "Wrote nothing where rows are usual",
+    "sources_reachable": "Logs that cannot be read",
+    "no_duplicate_events": "Duplicate events",
+    "nothing_missing_downstream": "Missing downstream",
+}
+_COLUMNS = {
+    "latest_requests_succeeded": ("pipeline_name", "trouble", "attempts", "error"),
+    "expectation_pass_rates": ("pipeline_name", "dataset", "expectation", "pass_rate_pct", "failed_records"),
+    "rows_where_usual": ("pipeline_name", "update_id", "usual_rows"),
+    "sources_reachable": ("location", "error", "remedy"),
+}
+
+
+def text(value: Any) -> str:
+    """A cell: unknown is a dash, times are UTC to the minute."""
+    if value is None:
+        return "–"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    if isinstance(value, float):
+        return f"{value:,.2f}".rstrip("0").rstrip(".")
+    if isinstance(value, timedelta):
+        return duration(value.total_seconds())
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return escape(str(value))
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as people say them."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def print_findings(console: Console, findings: list[Finding], limit: int = 10) -> None:
+    """One block for each check that found something."""
+    for finding in findings:
+        if finding.passed:
+            continue
+        style = "red" if finding.severity == "ERROR" else "yellow"
+        console.print(f"\n[{style} bold]{_TITLES[finding.check]}[/] ({finding.total:,})")
+        columns = _COLUMNS.get(finding.check) or tuple(finding.offenders[0])
+        table = Table(box=None, pad_edge=False, show_header=True, header_style="dim")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in finding.offenders[:limit]:
+            cells = {**row, "pipeline_name": row.get("pipeline_name") or row.get("pipeline_id")}
+            table.add_row(*(text(cells.get(column)) for column in columns))
+        console.print(table)
+        if finding.total > limit:
+            console.print(f"… and {finding.total - limit:,} more", style="dim")
+
+
+def print_cycle(console: Console, result: CycleResult) -> None:
+    """The end of a run."""
+    read, union = result.steps.get("pipelines", {}), result.steps.get("all_pipelines_event_log", {})
+    console.print(
+        f"[bold]{text(read.get('processed', '0/0 logs'))}[/] processed, "
+        f"[bold]{text(union.get('events_new', 0))}[/] events new of {text(read.get('events_read', 0))} read, "
+        f"{text(union.get('row_count'))} in all, {text(read.get('quarantined', 0))} quarantined, "
+        f"{len(read.get('new_pipelines') or ())} new pipelines; {result.seconds:.1f} s",
+        highlight=False,
+    )
+    for source in read.get("empty_sources") or ():
+        console.print(f"source {escape(source)} matches nothing: check its path", style="yellow", highlight=False)
+    if not read.get("events_read") and not read.get("failed") and read.get("processed") == "0/0 logs":
+        console.print("nothing to read: 0 of 0 logs have news", style="dim")
+    print_findings(console, result.findings)
+    for error in result.errors:
+        console.print(f"\n[red bold]failed[/] {escape(error)}", highlight=False, soft_wrap=True)
+    if all(finding.passed for finding in result.findings) and not result.errors:
+        console.print("all checks passed", style="green")
+
+
+def print_status(console: Console, found: Overview, everything: bool) -> None:
+    """Who needs attention, then (with `everything`) every pipeline."""
+    states: dict[str, int] = {}
+    for row in found.pipelines:
+        states[row["state"]] = states.get(row["state"], 0) + 1
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items(), key=lambda s: -s[1]))
+    console.print(
+        f"[bold]{len(found.pipelines)} pipelines[/]: {counted or 'none known yet; run `monitoring-platform run`'}. "
+        f"{found.events:,} events, {found.quarantined:,} quarantined.",
+        highlight=False,
+    )
+    print_findings(console, found.attention)
+    if found.unseen:
+        console.print(f"\n[yellow bold]Not seen[/] ({len(found.unseen)})")
+        _print_rows(console, found.unseen, ("pipeline_name", "state", "reason", "remedy"), limit=20)
+    if everything:
+        console.print("\n[bold]All pipelines[/] (times in UTC)")
+        rows = [{**row, "duration": _lasted(row), "status": row["latest_status"]} for row in found.pipelines]
+        columns = ("pipeline_name", "state", "status", "start_ts", "duration", "rows_written", "rows_dropped",
+                   "worst_pass_rate_pct", "finished_status", "owner")
+        _print_rows(console, rows, columns, limit=len(rows))
+    elif found.pipelines:
+        console.print("\n`status --all` lists every pipeline.", style="dim")
+
+
+def _lasted(row: Row) -> str:
+    if row["duration_seconds"] is not None:
+        return duration(row["duration_seconds"])
+    running = row["running_for"]
+    return f"running, {duration(running.total_seconds())} so far" if running is not None else "–"
+
+
+def print_preview(console: Console, settings: Settings, rows: list[Row]) -> None:
+    """What `validate` found."""
+    logs = [row for row in rows if row["log"]]
+    console.print(f"{escape(str(settings.config_path))} is valid: {len(settings.sources)} sources, {len(logs)} logs.")
+    shown = [{**row, "pipelines": ", ".join(row["pipelines"]) or None} for row in rows]
+    _print_rows(console, shown, ("source", "log", "pipelines", "result"), limit=len(rows))
+
+
+def _print_rows(console: Console, rows: list[Row], columns: tuple[str, ...], limit: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows[:limit]:
+        cells = {**row, "pipeline_name": row.get("pipeline_name") or row.get("pipeline_id")}
+        table.add_row(
+            *(f"[{_COLOURS[v]}]{text(v)}[/]" if (v := cells.get(c)) in _COLOURS else text(v) for c in columns)
+        )
+    console.print(table)
+    if len(rows) > limit:
+        console.print(f"… and {len(rows) - limit} more", style="dim")
