@@ -88,44 +88,16 @@ def table_shape(event: Event, without_colon: bool = False) -> Json:
     }
 
 
-_ORIGIN_TEXT_BEFORE_BATCH = [
-    "pipeline_id",
-    "pipeline_type",
-    "pipeline_name",
-    "cluster_id",
-    "update_id",
-    "maintenance_id",
-    "table_id",
-    "table_name",
-    "flow_id",
-    "flow_name",
-]
-_ORIGIN_TEXT_AFTER_BATCH = [
-    "request_id",
-    "uc_resource_id",
-    "dataset_name",
-    "sink_name",
-    "catalog_name",
-    "schema_name",
-    "materialization_name",
-    "operation_id",
-    "flow_attempt_id",
-    "source_name",
-    "uc_table_id",
-    "ingestion_source_type",
-    "uc_parent_table_id",
-]
+_ORIGIN_BIGINTS = ("org_id", "user_id", "batch_id")
+_ORIGIN_FIELDS = """
+    cloud region org_id user_id pipeline_id pipeline_type pipeline_name cluster_id update_id maintenance_id
+    table_id table_name flow_id flow_name batch_id request_id uc_resource_id dataset_name sink_name catalog_name
+    schema_name materialization_name operation_id flow_attempt_id source_name uc_table_id ingestion_source_type
+    uc_parent_table_id
+"""
 
 ORIGIN = pa.struct(
-    [
-        pa.field("cloud", pa.string()),
-        pa.field("region", pa.string()),
-        pa.field("org_id", pa.int64()),
-        pa.field("user_id", pa.int64()),
-        *(pa.field(name, pa.string()) for name in _ORIGIN_TEXT_BEFORE_BATCH),
-        pa.field("batch_id", pa.int64()),
-        *(pa.field(name, pa.string()) for name in _ORIGIN_TEXT_AFTER_BATCH),
-    ]
+    [pa.field(name, pa.int64() if name in _ORIGIN_BIGINTS else pa.string()) for name in _ORIGIN_FIELDS.split()]
 )
 SEQUENCE = pa.struct(
     [

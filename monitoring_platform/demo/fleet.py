@@ -1,5 +1,4 @@
-"""Who is in the fleet: pipelines with their flows, quality rules and oddities,
-and which of them carries a problem."""
+"""Who is in the fleet: pipelines with their flows, rules and oddities, and which of them carries a problem."""
 
 from __future__ import annotations
 
@@ -10,75 +9,29 @@ from random import Random
 
 from monitoring_platform.demo.events import new_id
 
-# One letter per pipeline, repeated: streaming, cdc, materialized views, continuous, ingestion gateway.
+# Layer and kind of one pipeline after the other, repeated as long as there are pipelines.
 _MIX = ("bS", "sC", "gV", "bS", "sS", "bS", "gV", "bS", "sC", "bW", "gV", "sC", "bS", "gG", "bS", "sS", "gV", "sC")
 _LAYERS = {"b": "bronze", "s": "silver", "g": "gold"}
 _KINDS = {"S": "streaming", "C": "cdc", "V": "materialized_view", "W": "continuous", "G": "gateway"}
 
-_SUBJECTS = {
-    "bronze": [
-        "orders",
-        "customers",
-        "products",
-        "payments",
-        "shipments",
-        "clicks",
-        "inventory",
-        "returns",
-        "invoices",
-        "tickets",
-        "sessions",
-        "prices",
-        "suppliers",
-        "employees",
-        "campaigns",
-        "reviews",
-        "subscriptions",
-        "sensors",
-        "vehicles",
-        "contracts",
-    ],
-    "silver": [
-        "customers",
-        "orders",
-        "products",
-        "payments",
-        "shipments",
-        "sessions",
-        "returns",
-        "invoices",
-        "suppliers",
-        "subscriptions",
-        "reviews",
-        "campaigns",
-        "vehicles",
-        "contracts",
-        "tickets",
-        "employees",
-    ],
-    "gold": [
-        "revenue_daily",
-        "customer_360",
-        "churn_scores",
-        "inventory_turnover",
-        "sales_forecast",
-        "delivery_times",
-        "margin_weekly",
-        "campaign_results",
-        "support_load",
-        "cash_position",
-        "supplier_scores",
-        "retention",
-    ],
-    "gateway": [
-        "sqlserver_sales",
-        "postgres_crm",
-        "oracle_erp",
-        "mysql_shop",
-        "sqlserver_finance",
-        "postgres_logistics",
-    ],
+_SUBJECTS_TEXT = {
+    "bronze": """
+        orders customers products payments shipments clicks inventory returns invoices tickets sessions
+        prices suppliers employees campaigns reviews subscriptions sensors vehicles contracts
+    """,
+    "silver": """
+        customers orders products payments shipments sessions returns invoices suppliers subscriptions
+        reviews campaigns vehicles contracts tickets employees
+    """,
+    "gold": """
+        revenue_daily customer_360 churn_scores inventory_turnover sales_forecast delivery_times
+        margin_weekly campaign_results support_load cash_position supplier_scores retention
+    """,
+    "gateway": """
+        sqlserver_sales postgres_crm oracle_erp mysql_shop sqlserver_finance postgres_logistics
+    """,
 }
+_SUBJECTS = {layer: text.split() for layer, text in _SUBJECTS_TEXT.items()}
 _REGIONS = ("", "_eu", "_us", "_apac", "_latam", "_mena")
 
 OWNERS = {

@@ -1,0 +1,112 @@
+"""Shared by all tests: a warehouse over a folder of logs, and one cycle over it, on the process's one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from monitoring_platform.config import load
+from monitoring_platform.cycle.ingest import Ingested, ingest
+from monitoring_platform.cycle.union import United, unite
+from monitoring_platform.marts.refresh import MARTS, Refreshed, refresh
+from monitoring_platform.marts.registry import TABLES
+from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.store import Warehouse
+
+DATA = Path(__file__).parent / "data"
+EVENT_LOGS = DATA / "event_logs"
+NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+_BY_NAME = {table.name: table for table in (*STANDING, *TABLES)}
+
+
+@dataclass
+class Site:
+    """A folder with logs and a warehouse of its own."""
+
+    folder: Path
+    warehouse: Warehouse
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    def write(self, name: str, *rows: dict[str, Any], mode: str = "ab") -> Path:
+        """Append rows as lines to a log file."""
+        path = self.logs / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode) as file:
+            for row in rows:
+                file.write(orjson.dumps(row) + b"\n")
+        return path
+
+    def cycle(self, now: datetime = NOW, **options: Any) -> tuple[Ingested, United, list[Refreshed]]:
+        """Ingest, union, marts."""
+        read = ingest(self.warehouse, now, **options)
+        united = unite(self.warehouse)
+        return read, united, [refresh(self.warehouse, mart) for mart in MARTS]
+
+    def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:
+        """Rows of a table with these values."""
+        rows = self.warehouse.arrow(_BY_NAME[table]).to_pylist()
+        return [row for row in rows if all(row[name] == value for name, value in where.items())]
+
+    def row(self, table: str, **where: Any) -> dict[str, Any]:
+        """The one row with these values."""
+        (found,) = self.rows(table, **where)
+        return found
+
+
+@pytest.fixture
+def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+    """Makes sites below the test's folder; `config` is added to the minimal configuration."""
+
+    def make(name: str = "site", config: str = "") -> Site:
+        folder = tmp_path / name
+        (folder / "logs").mkdir(parents=True)
+        file = folder / "monitoring.yaml"
+        sources = "" if "sources:" in config else "sources:\n  - {type: files, path: ./logs}\n"
+        file.write_text(f"warehouse:\n  path: ./warehouse\n{sources}{config}", encoding="utf-8")
+        return Site(folder, Warehouse(load(file)))
+
+    yield make
+
+
+@pytest.fixture
+def site(make_site: Callable[..., Site]) -> Site:
+    """One site with the minimal configuration."""
+    return make_site()
+
+
+def event(
+    id: str, seconds: float = 0, event_type: str = "update_progress", body: Any = None, **origin: Any
+) -> dict[str, Any]:
+    """An event row in REST shape, `seconds` after 2026-01-01T00:00:00Z, of pipeline `p` and update `u` if not said."""
+    top = {name: origin.pop(name) for name in ("message", "level", "error", "sequence", "maturity_level") if name in origin}
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    return {
+        "id": id,
+        "timestamp": f"2026-01-{1 + days:02d}T{hours:02d}:{minutes:02d}:{rest:06.3f}Z",
+        "level": "INFO",
+        "event_type": event_type,
+        "origin": {"pipeline_id": "p", "pipeline_name": "pipe", "update_id": "u", **origin},
+        "details": {event_type: body} if body is not None else None,
+        **top,
+    }
+
+
+def state(id: str, seconds: float, state: str, **origin: Any) -> dict[str, Any]:
+    """An update_progress event."""
+    return event(id, seconds, "update_progress", {"state": state}, **origin)
+
+
+def flow(id: str, seconds: float, name: str, body: Any, **origin: Any) -> dict[str, Any]:
+    """A flow_progress event."""
+    return event(id, seconds, "flow_progress", body, flow_name=name, **origin)
