@@ -214,6 +214,17 @@ def demo(
     _end(show(out, folder, pipelines=pipelines, days=days, seed=seed, fresh=fresh, now=_moment(now)))
 
 
+@app.command(epilog="Example:  monitoring-platform dev --config demo/monitoring.yaml --port 3000")
+def dev(config: ConfigOption = None, port: Annotated[int, typer.Option(help="Port of the Dagster UI.")] = 3000) -> None:
+    """The Dagster UI with its daemon: assets, partitions, checks, sensor and schedule of this configuration."""
+    from monitoring_platform.orchestration.runner import prepare_home
+
+    home = prepare_home(_settings(config))
+    dagster = Path(sys.executable).with_name("dagster")
+    command = [str(dagster), "dev", "--module-name", "monitoring_platform.definitions", "--port", str(port)]
+    os.execve(dagster, command, {**os.environ, "DAGSTER_HOME": str(home)})
+
+
 def _show_progress() -> None:
     from rich.logging import RichHandler
 

@@ -36,14 +36,14 @@ class CycleResult:
         return {**asdict(self), "findings": [finding._asdict() for finding in self.findings]}
 
 
-def instance_for(settings: Settings) -> dg.DagsterInstance:
-    """The Dagster instance of this configuration, made on first use."""
+def prepare_home(settings: Settings) -> Path:
+    """Folder of the Dagster instance of this configuration, made with the shipped settings on first use."""
     home = dagster_home(settings)
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "dagster.yaml").exists():
         with as_file(files("monitoring_platform.orchestration") / "dagster.yaml") as shipped:
             shutil.copyfile(shipped, home / "dagster.yaml")
-    return dg.DagsterInstance.from_config(str(home))
+    return home
 
 
 def run_cycle(settings: Settings, now: str | None) -> CycleResult:
@@ -53,7 +53,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     started = time.monotonic()
     job = build_defs().resolve_job_def(REFRESH.name)
     config: dict[str, Any] = {"now": now} if now else {}
-    with instance_for(settings) as instance:
+    with dg.DagsterInstance.from_config(str(prepare_home(settings))) as instance:
         result = job.execute_in_process(
             instance=instance,
             run_config={

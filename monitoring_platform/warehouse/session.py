@@ -108,3 +108,19 @@ def require_java() -> None:
             f"engine spark needs Java {MINIMUM_JAVA} or newer, and {state}. Install it:\n{_INSTALL_JAVA}\n"
             "or use the default `engine: embedded`, which needs none."
         )
+
+
+def fetch_jars() -> str:
+    """Fetch what `engine: spark` needs beside Java, so that no network is needed later; says what was done."""
+    found = java_version()
+    if found is None or found < MINIMUM_JAVA:
+        return f"engine spark: skipped, it needs Java {MINIMUM_JAVA}+ (the default engine needs none)"
+    try:
+        _spark(Engine(name="spark", master="local[1]")).stop()
+    except Exception as error:
+        return f"engine spark: its jars could not be fetched ({type(error).__name__}); they are tried again on first use"
+    return "engine spark: ready"
+
+
+if __name__ == "__main__":
+    print(fetch_jars())
