@@ -36,11 +36,10 @@ class Tree:
 
     def look(self) -> None:
         """Note the memory now and the CPU time so far."""
-        rss = 0
         stats = _stats()
-        for pid in _descendants(self.root, {pid: stat.parent for pid, stat in stats.items()}):
-            rss += stats[pid].rss
-            self.cpu_s[pid] = stats[pid].cpu_s
+        family = [stats[pid] for pid in _descendants(self.root, stats)]
+        self.cpu_s |= {stat.pid: stat.cpu_s for stat in family}
+        rss = sum({stat.memory: stat.rss for stat in family}.values())
         self.max_rss_mib = max(self.max_rss_mib, rss / MIB)
 
     def wait_for_stragglers(self, at_most_s: float = 20) -> None:
@@ -52,13 +51,15 @@ class Tree:
 
 @dataclass(frozen=True)
 class _Stat:
+    pid: int
     parent: int
     rss: int
     cpu_s: float
+    memory: tuple[str, str]  # the same for a child that has its parent's memory still, between fork and exec
 
 
 def _stats() -> dict[int, _Stat]:
-    """Every process's parent, resident bytes and CPU seconds."""
+    """What the kernel says of every process."""
     found = {}
     page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
     for folder in PROC.glob("[0-9]*"):
@@ -66,15 +67,15 @@ def _stats() -> dict[int, _Stat]:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # ended meanwhile
             continue
-        cpu_s = (int(fields[11]) + int(fields[12])) / tick
-        found[int(folder.name)] = _Stat(int(fields[1]), int(fields[21]) * page, cpu_s)
+        pid, cpu_s, vsize, start_of_stack = int(folder.name), int(fields[11]) + int(fields[12]), fields[20], fields[25]
+        found[pid] = _Stat(pid, int(fields[1]), int(fields[21]) * page, cpu_s / tick, (vsize, start_of_stack))
     return found
 
 
-def _descendants(root: int, parents: Mapping[int, int]) -> set[int]:
+def _descendants(root: int, stats: Mapping[int, _Stat]) -> set[int]:
     """`root`, if alive, and all processes below it."""
-    family = {root} & parents.keys()
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+    family = {root} & stats.keys()
+    while more := {pid for pid, stat in stats.items() if stat.parent in family} - family:
         family |= more
     return family
 

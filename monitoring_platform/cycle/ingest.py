@@ -114,7 +114,7 @@ def ingest(
     found = discover(warehouse, now, force=force)
     chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids)]
     report = Ingested(logs=len(chosen) + len(found.failed), failed=found.failed, empty_sources=found.empty_sources)
-    seen: dict[str, Row] = {}
+    seen: dict[str, list[Row]] = {}
     batch = _Batch(warehouse, now)
     for log, outcome in _read_all(chosen, found.rows, warehouse, now):
         row = found.rows[log.location]
@@ -126,7 +126,7 @@ def ingest(
         normalised, chunk = outcome
         events = _included(normalised.events, settings)
         for pipeline_id, facts in ledger.observe(normalised.events, now).items():
-            seen[pipeline_id] = ledger.merge(seen[pipeline_id], facts) if pipeline_id in seen else _as_row(facts)
+            seen.setdefault(pipeline_id, []).append(facts)
         _read_ok(row, chunk, normalised.events, settings, now)
         batch.add(log, events, normalised.quarantine, chunk.settled)
         for entry in pc.value_counts(events["pipeline_id"]).to_pylist():
@@ -141,13 +141,6 @@ def ingest(
     names = {row["pipeline_id"]: row["pipeline_name"] or row["pipeline_id"] for row in rows}
     report.succeeded = sorted(names[pipeline_id] for pipeline_id in report.events)
     return report
-
-
-def _as_row(facts: Row) -> Row:
-    """A first observation in the shape that `ledger.merge` takes for both sides."""
-    empty = {"first_event_ts": None, "last_event_ts": None, "has_updates": False, "last_ingested_at": None,
-             "names_seen": [], "pipeline_name": None, "pipeline_type": None, "names": {}, "types": {}}
-    return {**ledger.merge(empty, facts), "names": facts["names"], "types": facts.get("types", {})}
 
 
 def _new_row(log: Log) -> Row:
@@ -216,7 +209,7 @@ def _included(events: pa.Table, settings: Settings) -> pa.Table:
 
 
 def _keep_books(
-    warehouse: Warehouse, previous: dict[str, Row], logs: dict[str, Row], seen: dict[str, Row], now: datetime
+    warehouse: Warehouse, previous: dict[str, Row], logs: dict[str, Row], seen: dict[str, list[Row]], now: datetime
 ) -> list[Row]:
     """Write the ledger, then the cursors."""
     rows = ledger.rows(previous, logs.values(), seen, warehouse.settings, now)

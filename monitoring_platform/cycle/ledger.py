@@ -6,7 +6,8 @@ Pure functions from what is known (logs, what was read, the previous rows) to th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
+from functools import reduce
 from typing import Any
 
 import orjson
@@ -16,9 +17,11 @@ import pyarrow.compute as pc
 from monitoring_platform.config import Settings
 
 Row = dict[str, Any]
+_LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
 
 _NOTHING_READ: Row = {
     "pipeline_name": None,
+    "name_as_of": None,
     "names_seen": [],
     "pipeline_type": None,
     "first_event_ts": None,
@@ -56,34 +59,36 @@ def observe(events: pa.Table, now: datetime) -> dict[str, Row]:
             "names": {},
             "last_ingested_at": now,
         }
-    for column in ("name", "type"):
-        named = table.group_by(["id", column]).aggregate([("ts", "max")]).to_pylist()
-        for row in named:
-            if row[column] is not None:
-                found[row["id"]].setdefault(f"{column}s", {})[row[column]] = row["ts_max"]
+    for row in table.group_by(["id", "name"]).aggregate([("ts", "max")]).to_pylist():
+        if row["name"] is not None:
+            found[row["id"]]["names"][row["name"]] = row["ts_max"]
+    for row in table.group_by(["id", "type"]).aggregate([]).to_pylist():
+        found[row["id"]]["pipeline_type"] = _most(found[row["id"]].get("pipeline_type"), row["type"])
     return found
 
 
 def merge(row: Row, seen: Row) -> Row:
     """A pipeline's row after one more batch; the order of batches does not matter."""
-    before = row["last_event_ts"]
-    merged = dict(row)
-    merged["first_event_ts"] = _least(row["first_event_ts"], seen["first_event_ts"])
-    merged["last_event_ts"] = _most(before, seen["last_event_ts"])
-    merged["has_updates"] = bool(row["has_updates"]) or seen["has_updates"]
-    merged["last_ingested_at"] = _most(row["last_ingested_at"], seen["last_ingested_at"])
-    merged["names_seen"] = sorted({*(row["names_seen"] or ()), *seen["names"]})
-    for column, key in (("pipeline_name", "names"), ("pipeline_type", "types")):
-        newest = max(((ts, value) for value, ts in seen.get(key, {}).items() if ts is not None), default=None)
-        if newest and (row[column] is None or before is None or newest[0] >= before):
-            merged[column] = newest[1]
-        elif row[column] is None and seen.get(key):
-            merged[column] = min(seen[key])
+    merged = {
+        **row,
+        "first_event_ts": _least(row["first_event_ts"], seen["first_event_ts"]),
+        "last_event_ts": _most(row["last_event_ts"], seen["last_event_ts"]),
+        "has_updates": bool(row["has_updates"]) or seen["has_updates"],
+        "last_ingested_at": _most(row["last_ingested_at"], seen["last_ingested_at"]),
+        "names_seen": sorted({*(row["names_seen"] or ()), *seen["names"]}),
+        "pipeline_type": _most(row["pipeline_type"], seen["pipeline_type"]),
+    }
+    names = {**seen["names"]}
+    if row["pipeline_name"] is not None:
+        names[row["pipeline_name"]] = _most(names.get(row["pipeline_name"]), row["name_as_of"])
+    if names:  # the newest name; one that only events of the far future carry counts last
+        newest = max(names, key=lambda name: (names[name] is not None, names[name] or _LONG_AGO, name))
+        merged["pipeline_name"], merged["name_as_of"] = newest, names[newest]
     return merged
 
 
 def rows(
-    previous: Mapping[str, Row], logs: Iterable[Row], seen: Mapping[str, Row], settings: Settings, now: datetime
+    previous: Mapping[str, Row], logs: Iterable[Row], seen: Mapping[str, list[Row]], settings: Settings, now: datetime
 ) -> list[Row]:
     """All rows of `pipelines`: known before, found in logs, and logs whose pipeline is not known."""
     by_pipeline: dict[str, list[Row]] = {}
@@ -97,7 +102,7 @@ def rows(
     result = []
     for pipeline_id in sorted({*known, *by_pipeline, *seen}):
         row = {**_NOTHING_READ, "registered_at": now, **previous.get(pipeline_id, {})}
-        row = merge(row, seen[pipeline_id]) if pipeline_id in seen else row
+        row = reduce(merge, seen.get(pipeline_id, ()), row)
         result.append(_with_state({**row, "pipeline_id": pipeline_id}, by_pipeline.get(pipeline_id, []), settings, now))
     for log in anonymous:
         row = {**_NOTHING_READ, "registered_at": now, **previous.get(log["location"], {}), "pipeline_id": log["location"]}

@@ -98,8 +98,8 @@ def _pairs(truth: dict[str, Any], warehouse: Warehouse) -> dict[str, tuple[Facts
             ),
         ),
         "quarantined": (
-            {("rows",): truth["quarantined"]},
-            {("rows",): warehouse.arrow(contracts.QUARANTINE, ["reason"]).num_rows},
+            dict.fromkeys(((str(i),) for i in range(truth["quarantined"])), True),
+            dict.fromkeys(((str(i),) for i in range(warehouse.arrow(contracts.QUARANTINE, ["reason"]).num_rows)), True),
         ),
     }
 

@@ -133,14 +133,15 @@ def _failing_requests(warehouse: Warehouse) -> pa.Table:
         f"""
         SELECT pipeline_id, pipeline_name, request_id, outcome, attempts, start_ts, end_ts,
                CASE WHEN is_open THEN 'retry after a failed attempt' ELSE 'failed' END AS trouble,
-               (SELECT max_by(coalesce('[' || e.error_class || '] ', '') || left(e.message, 200), e.event_ts)
-                FROM pipeline_errors e
-                WHERE e.pipeline_id = r.pipeline_id AND e.update_id = r.last_update_id AND NOT e.is_warning) AS error
+               (SELECT max_by(left(e.message, 200), (e.event_ts, e.event_id))
+                FROM pipeline_errors e JOIN pipeline_runs a USING (pipeline_id, update_id)
+                WHERE a.pipeline_id = r.pipeline_id AND a.request_id = r.request_id AND NOT e.is_warning) AS error
         FROM ({LATEST_REQUESTS}) r
         WHERE outcome = 'FAILED' OR (is_open AND previous_attempt_status = 'FAILED')
         ORDER BY start_ts DESC, pipeline_id
         """,
         registry.REQUESTS,
+        registry.PIPELINE_RUNS,
         registry.PIPELINE_ERRORS,
     )
 

@@ -59,6 +59,7 @@ PIPELINES = Table(
     (
         Column("pipeline_id", STRING, "Identity; for a log that was never readable, the log's location."),
         Column("pipeline_name", STRING, "Newest name seen; null = none yet."),
+        Column("name_as_of", TIMESTAMP, "Newest event that carried this name; null = none with a time to trust."),
         Column("names_seen", STRINGS, "All names seen, sorted."),
         Column("pipeline_type", STRING, "origin.pipeline_type last seen; null = not said."),
         Column("source", STRING, "Name of the source in the configuration."),

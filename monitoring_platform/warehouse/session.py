@@ -82,6 +82,8 @@ def _spark(engine: Engine) -> SparkSession:
     require_java()
     from delta import configure_spark_with_delta_pip
 
+    if "SPARK_REMOTE" not in os.environ:  # a parent process that runs an embedded engine passes this on
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
     builder = SparkSession.builder.appName("monitoring-platform").master(engine.master)  # type: ignore[attr-defined]
     for key, value in {**_SPARK_SETTINGS, **_SETTINGS, **engine.conf}.items():
         builder = builder.config(key, value)

@@ -1,0 +1,130 @@
+"""The command line as a user runs it: exit codes, messages, machine-readable output."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Site, event, flow, state
+
+CLI = Path(sys.executable).with_name("monitoring-platform")
+
+
+def run(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command with the site's configuration."""
+    return subprocess.run(
+        [CLI, *arguments, "--config", "monitoring.yaml"], cwd=site.folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def filled(site: Site) -> Site:
+    """One pipeline that failed, one that is fine, after one cycle in this process."""
+    site.write("a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"), state("x", 0, "COMPLETED", pipeline_id="q"))
+    site.cycle()
+    return site
+
+
+def test_run_status_and_files(site: Site) -> None:
+    """R-ING-07, R-OPS-05: the run names what it did; the instance lives beside the warehouse; a second run reads nothing."""
+    site.write("a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"))
+    first = run(site, "run", "--now", "2026-01-02T00:00:00Z", "--json")
+    assert first.returncode == 0, first.stderr
+    result = json.loads(first.stdout)
+    assert result["steps"]["all_pipelines_event_log"]["events_new"] == 2
+    failing = next(f for f in result["findings"] if f["check"] == "latest_requests_succeeded")
+    assert (failing["total"], failing["offenders"][0]["pipeline_id"]) == (1, "p")
+    assert (site.folder / "warehouse.dagster" / "dagster.yaml").exists()
+
+    (site.logs / "broken.json").write_bytes(b"")
+    (site.logs / "broken.json").unlink()
+    (site.logs / "b.jsonl").symlink_to("nowhere.jsonl")
+    second = run(site, "run", "--now", "2026-01-02T00:00:00Z")
+    assert second.returncode == 0
+    assert "0 events new" in second.stdout
+
+
+def test_one_unreadable_log_of_three(make_site: Any) -> None:
+    """R-ING-07: the others are in all downstream tables, exit code 1, the message names the log and the reason."""
+    site = make_site("three", "sources:\n  - {type: files, path: ./logs}\n  - {type: delta, path: ./delta/*}\n")
+    site.write("a.jsonl", state("1", 0, "COMPLETED"))
+    site.write("b.jsonl", state("1", 0, "COMPLETED", pipeline_id="q"))
+    log = site.folder / "delta" / "broken" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("no commit")
+    result = run(site, "run")
+    assert result.returncode == 1
+    assert "broken" in result.stdout.replace("\n", "")
+    assert {row["pipeline_id"] for row in site.rows("events_summary")} == {"p", "q"}
+    assert [row["state"] for row in site.rows("pipelines") if row["pipeline_id"] not in "pq"] == ["unreadable"]
+
+
+def test_wrong_configuration_and_wrong_call(site: Site) -> None:
+    """Exit 2, nothing written, the message names file, line, key and the nearest valid key."""
+    (site.folder / "monitoring.yaml").write_text("warehouse: {path: ./warehouse}\nsouces: []\n")
+    result = run(site, "run")
+    assert result.returncode == 2
+    assert "monitoring.yaml:2" in result.stderr
+    assert "sources" in result.stderr
+    assert not (site.folder / "warehouse").exists()
+    (site.folder / "monitoring.yaml").write_text("warehouse: {path: ./warehouse}\nsources: []\n")
+    assert run(site, "run", "--now", "yesterday").returncode == 2
+    assert run(site, "sql", "SELECT nothing FROM nowhere").returncode == 2
+
+
+def test_no_sources_is_not_a_crash(site: Site) -> None:
+    """R-ING-09: a clear message and empty, queryable tables."""
+    result = run(site, "run")
+    assert result.returncode == 0, result.stderr
+    assert "matches nothing" in result.stdout
+    counted = run(site, "sql", "SELECT count(*) AS n FROM pipeline_runs", "--json")
+    assert json.loads(counted.stdout) == [{"n": 0}]
+
+
+def test_sql(filled: Site) -> None:
+    """JSON and CSV; a cell that would start a formula is neutralised; nothing outside the tables can be read."""
+    found = run(filled, "sql", "SELECT pipeline_id, status FROM pipeline_runs ORDER BY 1", "--json")
+    assert json.loads(found.stdout) == [{"pipeline_id": "p", "status": "FAILED"}, {"pipeline_id": "q", "status": "COMPLETED"}]
+    cells = run(filled, "sql", "SELECT '=1+1' AS a, -5 AS b", "--csv")
+    assert cells.stdout.splitlines() == ["a,b", "'=1+1,-5"]
+    assert run(filled, "sql", "SELECT * FROM read_text('monitoring.yaml')").returncode == 2
+
+
+def test_status(filled: Site) -> None:
+    """R-RUN-04: who needs attention, each pipeline's latest run; text and JSON."""
+    text = run(filled, "status", "--all")
+    assert text.returncode == 0, text.stderr
+    assert "Failed, or being retried" in text.stdout
+    found = json.loads(run(filled, "status", "--json").stdout)
+    assert {p["pipeline_id"]: p["latest_status"] for p in found["pipelines"]} == {"p": "FAILED", "q": "COMPLETED"}
+    assert [f["check"] for f in found["attention"]] == ["latest_requests_succeeded"]
+
+
+def test_validate_writes_nothing_and_lists_each_log(site: Site) -> None:
+    """R-CFG-11, R-ING-14: each (pipeline, log) pair; a pipeline added to a scanned place is listed next time."""
+    site.write("a.jsonl", event("1", 0))
+    found = json.loads(run(site, "validate", "--json").stdout)
+    assert [(row["pipelines"], row["result"]) for row in found] == [(["p"], "new events")]
+    site.write("b.jsonl", event("1", 0, pipeline_id="q"))
+    assert [row["pipelines"] for row in json.loads(run(site, "validate", "--json").stdout)] == [["p"], ["q"]]
+    assert not (site.folder / "warehouse").exists()
+    assert run(site, "validate").returncode == 0
+
+
+def test_rebuild_of_unknown_mart(filled: Site) -> None:
+    """An unknown name lists the known ones."""
+    result = run(filled, "rebuild", "pipeline_run")
+    assert result.returncode == 2
+    assert "pipeline_runs" in result.stderr
+
+
+def test_hostile_names_reach_no_markup(site: Site) -> None:
+    """Text from a log is data: brackets that look like markup are printed as they are."""
+    site.write("a.jsonl", flow("1", 0, "f", {"status": "RUNNING"}, pipeline_name="[red]x[/red]"))
+    site.cycle()
+    assert "[red]x[/red]" in run(site, "status", "--all").stdout

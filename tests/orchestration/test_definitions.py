@@ -1,0 +1,124 @@
+"""The Dagster code location: graph, job, sensor, partitions. Most of it needs no engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+import dagster as dg
+import pytest
+
+from monitoring_platform.config import use_config
+from monitoring_platform.definitions import build_defs
+from monitoring_platform.orchestration.resources import Platform
+from monitoring_platform.orchestration.sensors import due, fingerprint
+from tests.conftest import Site, state
+
+MARTS = {"pipeline_runs", "requests", "flow_metrics", "expectation_results", "pipeline_errors", "events_summary"}
+
+
+@pytest.fixture
+def configured(site: Site) -> Iterator[Site]:
+    """The site's configuration is the one that definitions find."""
+    before = os.environ.get("MONITORING_CONFIG")
+    use_config(site.folder / "monitoring.yaml")
+    yield site
+    os.environ.pop("MONITORING_CONFIG")
+    if before is not None:
+        os.environ["MONITORING_CONFIG"] = before
+
+
+def test_graph(configured: Site) -> None:
+    """R-OPS-01, R-RUN-07: union after landing, marts after union, summary after runs; checks on union and marts only."""
+    graph = build_defs().resolve_asset_graph()
+    names = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS}
+    parents = {key.to_user_string(): {p.to_user_string() for p in graph.get(key).parent_keys} for key in graph.get_all_asset_keys()}
+    assert parents["all_pipelines_event_log"] == {"pipelines", "pipeline_event_log"}
+    assert parents["pipeline_runs"] == {"all_pipelines_event_log"}
+    assert parents["events_summary"] == {"pipeline_runs"}
+    checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys}
+    assert "pipeline_event_log" not in checked
+    assert len(graph.asset_check_keys) == 6
+
+
+def test_one_request_for_many_pipelines(configured: Site) -> None:
+    """R-ING-20, R-ING-01: one run with the list, partitions registered, no engine; nothing without news."""
+    for number in range(120):
+        configured.write(f"{number}.jsonl", state("1", 0, "RUNNING", pipeline_id=f"p{number:03d}"))
+    sensor = build_defs().resolve_sensor_def("pipeline_updates")
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def tick(cursor: str | None) -> dg.SensorResult | dg.SkipReason:
+            platform = Platform(config_path=str(configured.folder / "monitoring.yaml"))
+            with dg.build_sensor_context(instance, cursor=cursor, resources={"platform": platform}) as context:
+                return sensor.evaluate_tick(context)  # type: ignore[return-value]
+
+        first = tick(None)
+        assert len(first.run_requests) == 1  # type: ignore[union-attr]
+        config = first.run_requests[0].run_config["ops"]["pipelines"]["config"]  # type: ignore[union-attr]
+        assert len(config["pipeline_ids"]) == 120
+        (partitions,) = first.dynamic_partitions_requests  # type: ignore[union-attr]
+        assert len(partitions.partition_keys) == 120
+        # The run is still to come: the same work is not asked for again at once.
+        assert not tick(first.cursor).run_requests  # type: ignore[union-attr]
+        configured.cycle()
+        assert "no new events" in tick(first.cursor).skip_message  # type: ignore[union-attr]
+
+
+def test_undone_work_is_asked_for_again_later_and_later() -> None:
+    """A failed run loses nothing and is not repeated endlessly: 1, 2, 4 … minutes, at most an hour."""
+    asked = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+    def memory(attempt: int) -> dict[str, object]:
+        return {"work": "w", "attempt": attempt, "asked_at": asked.isoformat()}
+
+    assert due({}, "w", asked) == 1
+    assert due(memory(1), "w", asked + timedelta(seconds=59)) is None
+    assert due(memory(1), "w", asked + timedelta(seconds=60)) == 2
+    assert due(memory(3), "w", asked + timedelta(seconds=239)) is None
+    assert due(memory(3), "w", asked + timedelta(seconds=240)) == 4
+    assert due(memory(50), "w", asked + timedelta(hours=1)) == 51
+    assert due(memory(3), "other", asked) == 1
+    assert fingerprint([["a", 1, 0], ["b", 2, 0]]) == fingerprint([["b", 2, 0], ["a", 1, 0]])
+
+
+def test_partition_from_the_ui(configured: Site) -> None:
+    """Any selection of partitions runs by hand: one materialization for each, with its numbers."""
+    configured.write("a.jsonl", state("1", 0, "RUNNING", pipeline_id="a"))
+    configured.write("b.jsonl", state("1", 0, "RUNNING", pipeline_id="b"))
+    configured.cycle(pipeline_ids=[])
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("pipelines", ["a", "b"])
+        defs = build_defs()
+        result = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=instance, partition_key="b", asset_selection=[dg.AssetKey("pipeline_event_log")]
+        )
+        assert result.success
+        events = result.get_asset_materialization_events()
+        assert [(e.partition, e.materialization.metadata["events_read"].value) for e in events] == [("b", 1)]
+    assert {row["pipeline_id"] for row in configured.rows("pipeline_event_log")} == {"b"}
+
+
+def test_a_failing_check_lists_offenders_and_does_not_fail_the_run(configured: Site) -> None:
+    """R-ALERT-08's ground: WARN for trouble in a pipeline; the true count beside the rows."""
+    configured.write("a.jsonl", state("1", 0, "FAILED"))
+    configured.cycle()
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = build_defs().resolve_job_def("refresh")
+        result = job.execute_in_process(instance=instance, run_config={"ops": {"pipelines": {"config": {"now": "2026-01-02"}}}})
+        assert result.success
+        found = {e.check_name: e for e in result.get_asset_check_evaluations()}
+        failing = found["latest_requests_succeeded"]
+        assert (failing.passed, failing.severity) == (False, dg.AssetCheckSeverity.WARN)
+        assert failing.metadata["offenders_total"].value == 1
+        assert failing.metadata["offenders"].value.records[0].data["pipeline_id"] == "p"
+        assert sum(e.passed for e in found.values()) == 5
+
+
+def test_code_location_without_configuration(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The definitions load without a configuration file; the sensor is off then."""
+    monkeypatch.setenv("MONITORING_CONFIG", f"{tmp_path}/none.yaml")
+    sensor = build_defs().resolve_sensor_def("pipeline_updates")
+    assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
