@@ -1,7 +1,8 @@
 """Secrets and personal data are replaced before anything is stored.
 
 Two nets: by key (settings known to hold secrets, and any key that looks like one) and by value (patterns of tokens,
-signed URLs, connection strings, e-mail addresses, …). Keys and structure stay, values become `MARK`, JSON stays valid.
+signed URLs, connection strings, e-mail addresses, …). Keys and structure stay, values become `MARK`, JSON stays valid,
+also JSON inside a JSON string. Text that is no JSON goes through both nets too, as far as its keys can be made out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import hashlib
 import re
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from monitoring_platform.event_log import jsontext
 
 MARK = "[REDACTED]"
 
@@ -27,107 +30,179 @@ _SECRET_WORD = (
     r"connection[_.-]?string|webhook|(?<![a-z])(?:pwd|sas|sig|signature)(?![a-z])"
 )
 _SECRET_KEY = re.compile(rf"(?i){_SECRET_WORD}")
+#: Secret keys whose number is a secret as well; a number under any other (`total_tokens`) is a count.
+_PASSWORD_KEY = re.compile(r"(?i)passw|passphrase|(?<![a-z])(?:pwd|pin)(?![a-z])")
 #: Keys of free-form settings that may hold more than harmless words.
-_DOUBTFUL_KEY = re.compile(r"(?i)pass|pwd|\bpw\b|secret|token|key|cred|auth|sas|sig|cert|private|account|conn|jdbc|ur[li]|"
-                           r"user|login|bearer|header|dsn|email|host")
+_DOUBTFUL_KEY = re.compile(
+    r"(?i)pass|pwd|\bpw\b|secret|token|key|cred|auth|sas|sig|cert|private|account|conn|jdbc|ur[li]|"
+    r"user|login|bearer|header|dsn|email|host"
+)
 _PLAIN_SETTING = re.compile(r"(?i:true|false)|-?\d{1,9}(?:\.\d+)?|[a-z][a-z0-9._-]{0,31}|[A-Z][A-Z_]{0,31}")
+_RANDOM = re.compile(r"(?=[a-z]*\d)[a-z0-9]{12}")
 _REFERENCE = re.compile(r"\{\{\s*secrets/[^{}]+\}\}")
-_USER_PATH = re.compile(r"(?i)^(/?(?:Workspace/)?Users/)[^/]+")
+_PSEUDONYM = re.compile(r"person-[0-9a-f]{12}")
 
-#: Members whose values are free-form settings, and members that are secret as a whole.
-_SETTINGS = frozenset({"configuration", "spark_env_vars", "spark_conf", "options"})
-_WHOLE = frozenset({"init_scripts", "instance_profile_arn", "email_notifications", "encryption_key", "ssh_public_keys"})
-_PERSON = frozenset({"user_name", "user_id", "run_as", "run_as_user_name", "run_as_user_id", "creator_user_name", "creator"})
+#: Members whose values are free-form settings, members that are secret as a whole, and members that name persons.
+_SETTINGS = ("configuration", "spark_env_vars", "spark_conf", "options")
+_WHOLE = ("init_scripts", "instance_profile_arn", "email_notifications", "encryption_key", "ssh_public_keys")
+_PERSON = (
+    "user_name", "user_id", "run_as", "run_as_user_name", "run_as_user_id", "creator_user_name", "creator"
+)  # fmt: skip
+_KINDS = {
+    name.replace("_", ""): kind
+    for kind, names in (("settings", _SETTINGS), ("whole", _WHOLE), ("person", _PERSON))
+    for name in names
+}
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S), MARK),
-    (re.compile(r"(?i)https?://(?:hooks\.|[^\s\"'\\/]*webhook)[^\s\"'\\]+|https?://[^\s\"'\\]*/(?:api/)?webhooks?/[^\s\"'\\]+"), MARK),
-    (re.compile(r"(://[^/\s:@\"'\\]{0,256}):[^/\s@\"'\\]{1,512}@"), rf"\1:{MARK}@"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {MARK}"),
+    (
+        re.compile(
+            r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.S
+        ),
+        MARK,
+    ),
+    (
+        re.compile(
+            r"(?i)https?://(?:hooks\.|[^\s\"'\\/]*webhook)[^\s\"'\\]+|"
+            r"https?://[^\s\"'\\]*/(?:api/)?webhooks?/[^\s\"'\\]+"
+        ),
+        MARK,
+    ),
+    (re.compile(r"(://[^/\s:@\"'\\]{0,256}):[^/\s\"'\\]{1,512}@"), rf"\1:{MARK}@"),
+    (re.compile(r"(?i)(jdbc:oracle:[a-z]{1,8}:[^/\s\"'\\]{1,128})/[^@\s\"'\\]{1,512}@"), rf"\1/{MARK}@"),
+    (
+        # "Basic" and "bearer" are words as well: what follows them must not be one.
+        re.compile(
+            r"(?i)\b(bearer|basic)\s+(?!(?:authenti|authori|credential|token)[a-z]+\b)"
+            r"(?<!\bbasic )(?:[A-Za-z0-9._~+/=-]{6,})|"
+            r"\b(basic) (?=[a-z+/]*(?:[0-9=]|(?-i:[a-z][A-Z])))[A-Za-z0-9+/]{6,}={0,2}"
+        ),
+        rf"\1\2 {MARK}",
+    ),
     (
         re.compile(
             # A key that looks secret, "=" or ":", then the quoted text (to its end if never closed) or one word.
-            rf"(?i)((?:{_SECRET_WORD})[A-Za-z0-9_.-]{{0,64}}\\?[\"']?\s{{0,4}}[=:]\s{{0,4}})(\\?[\"'])?"
-            r"(?!\[REDACTED\]|\{\{)(?(2).*?(?=\2|\Z)|(?:(?:bearer|basic)\s+)?[^\s\"'&;,\\}]+)", re.S
+            rf"(?i)((?:{_SECRET_WORD})[A-Za-z0-9_.-]{{0,64}}\\*[\"']?\s{{0,4}}[=:]\s{{0,4}})(\\*[\"'])?"
+            r"(?!\[REDACTED\]|\{\{\s*secrets/)(?(2).*?(?=(?<!\\)\2|\Z)|"
+            r"(?:(?:bearer|basic|digest|negotiate|apikey|token)\s+)?[^\s\"'&;,\\}]+)",
+            re.S,
         ),
         rf"\g<1>\g<2>{MARK}",
     ),
-    (re.compile(r"\b(?:dapi|dkea|dsapi)[0-9a-f]{16,}(?:-\d+)?"), MARK),
+    (re.compile(r"\b(?:dapi|dkea|dsapi|dose)[0-9a-f]{16,}(?:-\d+)?"), MARK),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), MARK),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}\.?[\w-]*"), MARK),
-    (re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{8,}|AIza[\w-]{30,}|sk-[\w-]{20,})"), MARK),
-    (re.compile(r"(?i)([?&](?:sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|token|code|se|sv|sp)=)(?!\[REDACTED\])[^&\s\"'\\]+"), rf"\1{MARK}"),
-    (re.compile(r"[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"), MARK),
-    (re.compile(r"(?i)\b(?:adb-\d+\.\d+\.azuredatabricks\.net|[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\.(?:cloud|gcp)\.databricks\.com)"), MARK),
+    (
+        re.compile(
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{8,}|AIza[\w-]{30,}|sk-[\w-]{20,})"
+        ),
+        MARK,
+    ),
+    (
+        re.compile(
+            r"(?i)([?&](?:sig|signature|x-amz-[\w-]+|x-goog-[\w-]+|token|code|se|sv|sp)=)(?!\[REDACTED\])[^&\s\"'\\]+"
+        ),
+        rf"\1{MARK}",
+    ),
+    # E-mail addresses, but not the container of an Azure storage path (abfss://container@account.dfs.core.windows.net).
+    (
+        re.compile(
+            r"(?<![\w.+-])(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)"
+            r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,63}"
+        ),
+        MARK,
+    ),
+    (re.compile(r"(?i)(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+|^((?:Workspace/)?Users/)[^/\s\"'\\]+"), rf"\1\2{MARK}"),
+    (
+        re.compile(
+            r"(?i)\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\."
+            r"(?:azuredatabricks\.net|(?:cloud|gcp)\.databricks\.(?:com|us)|databricks\.azure\.(?:us|cn))\b"
+        ),
+        MARK,
+    ),
 )
-#: One cheap look at the lower-cased text; only text with one of these goes through the patterns.
-_NEEDLES = tuple(
-    "passw passphrase pwd secret token credential key sas sig authorization shared connection webhook hooks. bearer "
-    "basic @ dapi dkea akia asia eyj ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox aiza sk- x-amz x-goog code= se= sv= sp= "
-    "databricks".split()
-)
-_STRING = re.compile(r'(:\s*\\?")(?:[^"\\]|\\(?!"\s*[,}]))*')
-_SETTINGS_TEXT = re.compile(
-    r'(\\?"(?:configuration|spark_env_vars|spark_conf|options)\\?"\s*:\s*\{)([^{}]*(?:\{\{[^{}]*\}\}[^{}]*)*)'
-)
+#: One cheap look at the lower-cased text; only text with one of these words goes further.
+_WORDS = tuple(
+    dict.fromkeys(
+        "passw passphrase pwd secret token credential key sas sig authorization shared connection webhook hooks. "
+        "bearer basic @ dapi dkea dsapi dose akia asia eyj ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox aiza sk- x-amz "
+        "x-goog code= se= sv= sp= databricks users/ {{".split()
+    )
+) + tuple(sorted({*_KINDS, *_SETTINGS, *_WHOLE, *_PERSON}))
+#: The same for whole columns of JSON text (RE2 over Arrow): also what may be hidden behind an escape.
+DOUBTFUL = "(?i)" + "|".join((*map(re.escape, _WORDS), r"users\\/", r"\\u"))
+#: Escapes of printable ASCII, and of the slash, at any level; quotes and backslashes stay what they are.
+_ESCAPE = re.compile(r"\\+(?:u00(?!22|5[cC])([2-7][0-9a-fA-F])|/)")
+_KEY = re.compile(r'(\\*)"([^"\\\n]{1,128})\1"\s{0,4}:\s{0,4}')
 
 
 def redact_text(text: str | None, policy: Policy = Policy()) -> str | None:
-    """Replace secrets in free text (messages, stacks, URLs). None stays None."""
-    if not text or not _doubtful(text):
-        return text if text is None or not policy.mask_references else _REFERENCE.sub(MARK, text)
+    """Replace secrets in free text (messages, stacks, URLs, broken JSON). None stays None."""
+    if not text:
+        return text
+    plain = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else "/", text) if "\\" in text else text
+    if not _doubtful(plain):
+        return text
+    clean = _mask_members(plain, policy) if '"' in plain else plain
     for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
-    return _REFERENCE.sub(MARK, text) if policy.mask_references else text
-
-
-def redact_broken(text: str, policy: Policy = Policy()) -> str:
-    """Replace secrets in text that should have been JSON but is not: settings are masked whole."""
-    masked = _SETTINGS_TEXT.sub(lambda m: m.group(1) + _STRING.sub(rf"\g<1>{MARK}", m.group(2)), text)
-    return redact_text(masked, policy) or ""
+        clean = pattern.sub(replacement, clean)
+    if policy.mask_references:
+        clean = _REFERENCE.sub(MARK, clean)
+    return text if clean == plain else clean
 
 
 def redact_value(value: Any, policy: Policy = Policy()) -> Any:
-    """A copy of parsed JSON with secrets replaced. Depth is bounded by the parser that made `value`."""
-    return _walk(value, policy)
+    """A copy of parsed JSON with secrets replaced. Raises RecursionError for values nested too deep."""
+    if isinstance(value, dict):
+        return {key: _member(key, item, policy) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redact_value(item, policy) for item in value]
+    return _string(value, policy) if isinstance(value, str) else value
 
 
-#: For whole columns (RE2 over Arrow text): rows that do not match hold neither a suspicious word nor a masked member.
-DOUBTFUL = "(?i)" + "|".join(re.escape(w) for w in (*_NEEDLES, *sorted(_SETTINGS | _WHOLE | _PERSON), "Users/", "{{", "\\u"))
+def redact_json(text: str, parsed: Any, policy: Policy = Policy()) -> tuple[str, Any]:
+    """JSON text and what it holds with secrets replaced; both as they are if there are none.
+
+    Raises RecursionError.
+    """
+    clean = redact_value(parsed, policy)
+    # Fewer quotes than in the text: a repeated member is hidden behind its last occurrence.
+    if clean == parsed and "\\u0022" not in text and text.count('"') == jsontext.dumps(parsed).count('"'):
+        return text, parsed
+    return jsontext.dumps(clean), clean
 
 
 def _doubtful(text: str) -> bool:
     lowered = text.lower()
-    return any(needle in lowered for needle in _NEEDLES)
+    return any(word in lowered for word in _WORDS)
 
 
 @lru_cache(maxsize=4096)
-def _is_secret_key(key: str) -> bool:
-    return _SECRET_KEY.search(key) is not None
-
-
-def _walk(value: Any, policy: Policy) -> Any:
-    if isinstance(value, dict):
-        return {key: _member(key, item, policy) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_walk(item, policy) for item in value]
-    return _string(value, policy) if isinstance(value, str) else value
+def _kind(key: str) -> str | None:
+    """What a key says about its value: settings, whole, person, password, secret, or nothing."""
+    known = _KINDS.get(key.lower().replace("_", ""))
+    if known is not None:
+        return known
+    if _PASSWORD_KEY.search(key):
+        return "password"
+    return "secret" if _SECRET_KEY.search(key) else None
 
 
 def _member(key: str, item: Any, policy: Policy) -> Any:
     if item is None or item == "" or item == {} or item == []:
         return item
-    if key in _WHOLE:
+    kind = _kind(key)
+    if kind is None:
+        return redact_value(item, policy)
+    if kind == "whole":
         return _mask_all(item)
-    if key in _SETTINGS:
+    if kind == "settings":
         return _settings(item, policy)
-    if key in _PERSON and policy.pseudonymise_persons:
-        return _pseudonym(item)
-    if key in _PERSON and not isinstance(item, (dict, list)):
-        return item
-    if _is_secret_key(key) and not isinstance(item, (bool, int, float)):
-        return _mask_secret(item, policy)
-    return _walk(item, policy)
+    if kind == "person":
+        if policy.pseudonymise_persons:
+            return _pseudonym(item)
+        return redact_value(item, policy) if isinstance(item, (dict, list)) else item
+    return _secret(kind, item, policy)
 
 
 def _settings(value: Any, policy: Policy) -> Any:
@@ -136,7 +211,10 @@ def _settings(value: Any, policy: Policy) -> Any:
         return {key: _setting(key, item, policy) for key, item in value.items()}
     if isinstance(value, list):
         return [
-            {**item, "value": _setting(str(item.get("key")), item["value"], policy)}
+            {
+                name: _setting(str(item.get("key")), member, policy) if name == "value" else _member(name, member, policy)
+                for name, member in item.items()
+            }
             if isinstance(item, dict) and "value" in item
             else _mask_all(item)
             for item in value
@@ -145,17 +223,17 @@ def _settings(value: Any, policy: Policy) -> Any:
 
 
 def _setting(key: str, item: Any, policy: Policy) -> Any:
-    if item is None or isinstance(item, (bool, int, float)):
+    if item is None:
         return item
-    if isinstance(item, str):
-        if _REFERENCE.fullmatch(item.strip()):
-            return MARK if policy.mask_references else item
-        if not _DOUBTFUL_KEY.search(key) and _PLAIN_SETTING.fullmatch(item):
-            return redact_text(item, policy)
-    return _mask_all(item)
+    if isinstance(item, str) and not _DOUBTFUL_KEY.search(key) and _PLAIN_SETTING.fullmatch(item):
+        return MARK if _RANDOM.search(item) else redact_text(item, policy)
+    return _secret("password" if _kind(key) == "password" else "secret", item, policy)
 
 
-def _mask_secret(item: Any, policy: Policy) -> Any:
+def _secret(kind: str, item: Any, policy: Policy) -> Any:
+    """The value of a secret: booleans and counts are none, references are by setting."""
+    if isinstance(item, bool) or (isinstance(item, (int, float)) and kind != "password"):
+        return item
     if isinstance(item, str) and _REFERENCE.fullmatch(item.strip()) and not policy.mask_references:
         return item
     return _mask_all(item)
@@ -172,8 +250,59 @@ def _mask_all(item: Any) -> Any:
 def _pseudonym(item: Any) -> Any:
     if isinstance(item, (dict, list)):
         return _mask_all(item)
-    return "person-" + hashlib.sha256(str(item).encode()).hexdigest()[:12]
+    text = str(item)
+    if text == MARK or _PSEUDONYM.fullmatch(text):
+        return item
+    return "person-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _string(text: str, policy: Policy) -> str:
-    return redact_text(_USER_PATH.sub(rf"\g<1>{MARK}", text), policy) or ""
+    return _short(text, policy) if len(text) <= 128 else _long(text, policy)
+
+
+def _long(text: str, policy: Policy) -> str:
+    """Text, or JSON inside a JSON string: it is redacted as what it holds and stays JSON."""
+    if text.lstrip()[:1] in ("{", "[", '"') and ("\\" in text or _doubtful(text)):
+        try:
+            return redact_json(text, jsontext.loads(text), policy)[0]
+        except jsontext.INVALID:
+            pass
+    return redact_text(text, policy) or ""
+
+
+_short = lru_cache(maxsize=8192)(_long)
+
+
+def _mask_members(text: str, policy: Policy) -> str:
+    """Values of secret members in text that is no JSON, at any level of escaping, each up to its closing bracket."""
+    parts, done = [], 0
+    for key in _KEY.finditer(text):
+        kind = _kind(key[2])
+        if key.start() < done or kind is None or (kind == "person" and not policy.pseudonymise_persons):
+            continue
+        quote, depth, end = key[1] + '"', 0, len(text)
+        tokens = _tokens(quote)
+        for token in tokens.finditer(text, key.end()):
+            depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
+            if depth <= 0:
+                end = token.end() if depth == 0 else token.start()
+                break
+        parts += text[done : key.end()], tokens.sub(lambda m: _masked(m, quote, policy), text[key.end() : end])
+        done = end
+    return "".join(parts) + text[done:] if parts else text
+
+
+def _masked(token: re.Match[str], quote: str, policy: Policy) -> str:
+    value = token[0]
+    if value in ("{", "}", "[", "]", "null", "true", "false") or token["key"]:
+        return value
+    if _REFERENCE.fullmatch(value.strip('\\" ')) and not policy.mask_references:
+        return value
+    return f"{quote}{MARK}{quote}"
+
+
+@lru_cache(maxsize=16)
+def _tokens(quote: str) -> re.Pattern[str]:
+    """Brackets, bare values, and texts in quotes of one level (deeper ones have more backslashes)."""
+    q = re.escape(quote)
+    return re.compile(rf'(?<!\\){q}.*?(?:(?<!\\){q}(?P<key>\s*:)?|\Z)|[\[\]{{}}]|[^\s\[\]{{}},:"\\]+', re.S)

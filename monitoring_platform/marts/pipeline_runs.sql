@@ -83,6 +83,7 @@ facts AS (
          min(CASE WHEN NOT is_future THEN event_ts END) AS start_ts,
          max(CASE WHEN NOT is_future THEN event_ts END) AS last_event_ts,
          min(event_ts) AS any_ts,
+         array_sort(collect_set(event_date)) AS event_dates,
          count(*) AS event_count,
          count(CASE WHEN level = 'ERROR' THEN 1 END) AS error_count,
          bool_or(array_contains(flags, 'inferred_state')) AS has_inferred_state
@@ -110,7 +111,7 @@ touched_runs AS (
          f.own_request_id, f.failed_attempts, f.is_full_refresh,
          coalesce(f.start_ts, f.any_ts) AS start_ts,
          CASE WHEN s.end_position.trusted THEN s.end_position.ts END AS end_ts,
-         f.last_event_ts,
+         f.last_event_ts, f.event_dates,
          CASE WHEN s.end_position.trusted AND s.end_position.ts >= f.start_ts
               THEN (unix_micros(s.end_position.ts) - unix_micros(f.start_ts)) / 1e6 END AS duration_seconds,
          p.queued_seconds, p.created_seconds, p.waiting_seconds, p.initializing_seconds, p.resetting_seconds,
@@ -170,7 +171,7 @@ SELECT pipeline_id, update_id, pipeline_name, pipeline_type, status, cause, canc
        coalesce(failed_attempts + 1,
                 place + coalesce(max(failed_attempts + 1 - place) OVER (PARTITION BY pipeline_id, request_id), 0))
          AS attempt_number,
-       is_full_refresh, start_ts, end_ts, last_event_ts, duration_seconds,
+       is_full_refresh, start_ts, end_ts, last_event_ts, event_dates, duration_seconds,
        queued_seconds, created_seconds, waiting_seconds, initializing_seconds, resetting_seconds,
        setting_up_seconds, running_seconds, stopping_seconds,
        flow_count, flows_with_metrics, rows_output, rows_upserted, rows_deleted, rows_written, rows_dropped,

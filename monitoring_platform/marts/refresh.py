@@ -7,7 +7,7 @@ the rows and the mark is harmless; `rebuild` computes the same rows from everyth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -34,7 +34,8 @@ class Refreshed:
 
 class _News(NamedTuple):
     files: list[DataFile]
-    touched: pa.Table  # pipeline_id, update_id (not null), first_date, last_date
+    touched: pa.Table  # pipeline_id, update_id (not null)
+    dates: set[str]  # UTC dates of their new events
     mark: Mark
 
 
@@ -87,7 +88,7 @@ def _news(warehouse: Warehouse, mart: Mart) -> _News | None:
     since = min(mark, runs, key=lambda m: m.version) if mark and runs else None
     files, latest = warehouse.added(contracts.UNION, since)
     if mark is not None and mark.input_id == latest.input_id and mark.version == latest.version:
-        return _News([], _touched([]), latest)
+        return _News([], *_touched([]), latest)
     if mart.upstream:
         upstream = warehouse.mark(mart.upstream)
         if upstream is None or upstream.input_id != latest.input_id:
@@ -96,51 +97,32 @@ def _news(warehouse: Warehouse, mart: Mart) -> _News | None:
             if mark is not None and mark.version >= upstream.version:
                 return None
             latest = upstream  # reading a little further than upstream has come only touches more
-    return _News(files, _touched(files), latest)
+    return _News(files, *_touched(files), latest)
 
 
-def _touched(files: list[DataFile]) -> pa.Table:
-    parts = [delta_log.read_file(file, [*_KEYS, "event_date"]).select([*_KEYS, "event_date"]) for file in files]
-    schema = pa.schema([("pipeline_id", pa.string()), ("update_id", pa.string()), ("event_date", pa.string())])
-    keys = pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
+def _touched(files: list[DataFile]) -> tuple[pa.Table, set[str]]:
+    schema = pa.schema([(name, pa.string()) for name in (*_KEYS, "event_date")])
+    parts = [delta_log.read_file(file, schema.names).select(schema.names).cast(schema) for file in files]
+    keys = pa.concat_tables([schema.empty_table(), *parts])
     keys = keys.filter(pc.is_valid(keys["update_id"]))
-    grouped = keys.group_by(_KEYS).aggregate([("event_date", "min"), ("event_date", "max")])
-    return grouped.rename_columns([*_KEYS, "first_date", "last_date"])
+    return keys.group_by(_KEYS).aggregate([]), set(pc.unique(keys["event_date"]).to_pylist())
 
 
 def _update_rows(warehouse: Warehouse, mart: Mart, news: _News) -> DataFrame:
     """Rows of the touched updates, from all their events."""
     pipelines = pc.unique(news.touched["pipeline_id"])
     runs = warehouse.arrow(PIPELINE_RUNS, where=pc.field("pipeline_id").isin(pipelines))
-    dates = _dates(news.touched, runs)
-    warehouse.frame(news.touched.select(_KEYS)).createOrReplaceTempView("touched")
-    union = warehouse.read(contracts.UNION)
-    if dates:
-        union = union.where("event_date IN (" + ", ".join(f"DATE'{date}'" for date in dates) + ")")
-    union.createOrReplaceTempView("union_rows")
+    stored = _matching(runs, news.touched, "SEMI")["event_dates"]
+    dates = news.dates.union(*({str(date) for date in found or ()} for found in stored.to_pylist()))
+    warehouse.frame(news.touched).createOrReplaceTempView("touched")
+    days = ", ".join(f"DATE'{date}'" for date in sorted(dates))  # prunes: only these partitions are read
+    warehouse.read(contracts.UNION).where(f"event_date IN ({days})").createOrReplaceTempView("union_rows")
     warehouse.spark.sql(
         "SELECT u.* FROM union_rows u LEFT SEMI JOIN touched t "
         "ON t.pipeline_id = u.pipeline_id AND t.update_id = u.update_id"
     ).createOrReplaceTempView("events")
-    _helpers(warehouse, mart, runs.join(news.touched.select(_KEYS), _KEYS, join_type="left anti"))
+    _helpers(warehouse, mart, _matching(runs, news.touched, "ANTI"))
     return warehouse.spark.sql(mart.sql)
-
-
-def _dates(touched: pa.Table, runs: pa.Table) -> list[str]:
-    """UTC dates on which the touched updates have events, before or now."""
-    stored = runs.select([*_KEYS, "start_ts", "last_event_ts"])
-    rows = duckdb.sql(
-        """
-        SELECT DISTINCT CAST(unnest(generate_series(
-                 least(t.first_date::DATE, coalesce((s.start_ts AT TIME ZONE 'UTC')::DATE, t.first_date::DATE)),
-                 greatest(least(t.last_date::DATE, t.first_date::DATE + 366),
-                          coalesce((s.last_event_ts AT TIME ZONE 'UTC')::DATE, t.first_date::DATE)),
-                 INTERVAL 1 DAY)) AS DATE) AS day
-        FROM touched t LEFT JOIN stored s ON s.pipeline_id = t.pipeline_id AND s.update_id = t.update_id
-        UNION SELECT t.last_date::DATE FROM touched t
-        """
-    ).fetchall()
-    return sorted(str(row[0]) for row in rows)
 
 
 def _helpers(warehouse: Warehouse, mart: Mart, other_runs: pa.Table) -> None:
@@ -183,7 +165,7 @@ def _write(
         scope = pc.field("pipeline_id").isin(pipelines)
     old = dataset.to_table(filter=scope).cast(table.schema)
     if mart.scope == "update" and table is not PIPELINE_RUNS and touched is not None:
-        old = old.join(touched.select(_KEYS), _KEYS, join_type="left semi").select(table.schema.names)
+        old = _matching(old, touched, "SEMI")
     changed, gone = differences(new, old, table.keys)
     report.written, report.removed = changed.num_rows, 0 if by_event else gone.num_rows
     keys = list(table.keys)
@@ -198,14 +180,22 @@ def _write(
 
 def differences(new: pa.Table, old: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
     """Rows of `new` that `old` does not hold, and rows of `old` whose key `new` does not hold."""
+    changed = _duck("SELECT * FROM new_rows EXCEPT SELECT * FROM old_rows", new_rows=new, old_rows=old)
+    return changed.cast(new.schema), _matching(old, new.select(list(keys)), "ANTI")
+
+
+def _matching(rows: pa.Table, keys: pa.Table, how: Literal["SEMI", "ANTI"]) -> pa.Table:
+    """Rows that have (SEMI) or lack (ANTI) a partner in `keys`, by all its columns."""
+    using = ", ".join(f'"{name}"' for name in keys.column_names)
+    return _duck(f"SELECT * FROM given {how} JOIN wanted USING ({using})", given=rows, wanted=keys).cast(rows.schema)
+
+
+def _duck(sql: str, **tables: pa.Table) -> pa.Table:
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
-    con.register("new_rows", new)
-    con.register("old_rows", old)
-    using = ", ".join(f'"{key}"' for key in keys)
-    changed = con.sql("SELECT * FROM new_rows EXCEPT SELECT * FROM old_rows").to_arrow_table()
-    gone = con.sql(f"SELECT * FROM old_rows ANTI JOIN new_rows USING ({using})").to_arrow_table()
-    return changed.cast(new.schema), gone.select(new.schema.names).cast(new.schema)
+    for name, table in tables.items():
+        con.register(name, table)
+    return con.sql(sql).to_arrow_table()
 
 
 __all__ = ["MARTS", "Refreshed", "behind", "differences", "rebuild", "refresh"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from monitoring_platform.event_log.schema import BOOL, DOUBLE, LONG, STRING, TIMESTAMP, Column
 from monitoring_platform.warehouse.contracts import Table
 
-_TYPES: dict[str, pa.DataType] = {"text": STRING, "long": LONG, "double": DOUBLE, "bool": BOOL, "time": TIMESTAMP}
+_TYPES: dict[str, pa.DataType] = {"text": STRING, "long": LONG, "double": DOUBLE, "bool": BOOL, "time": TIMESTAMP, "dates": pa.list_(pa.date32())}
 
 
 class Mart(NamedTuple):
@@ -103,6 +103,7 @@ PIPELINE_RUNS = _table(
     start_ts time Earliest event of the update.
     end_ts time Time of the terminal state; null = open.
     last_event_ts time Newest event; null = all are dated in the far future.
+    event_dates dates UTC dates on which the update has events, sorted.
     duration_seconds double start_ts to end_ts; null = open, or clocks ran backwards.
     queued_seconds double Time from this state to the next one; null = state not seen, or no next one yet.
     created_seconds double Likewise, CREATED.
