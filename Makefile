@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONFIG ?= $(firstword $(wildcard monitoring.yaml) demo/monitoring.yaml)
 
-.PHONY: setup demo test dev lint lock clean
+.PHONY: setup demo test dev lint docs lock clean
 
 setup: .venv/.ready
 
@@ -31,6 +31,9 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: setup
+	$(BIN)/python -m monitoring_platform.marts.reference > docs/tables.md
 
 # Writes the lock anew (needs uv); no address of a package index gets into it.
 lock:

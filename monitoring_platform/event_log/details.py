@@ -14,12 +14,14 @@ from monitoring_platform.event_log.schema import FLOW_METRICS
 from monitoring_platform.event_log.values import to_bool, to_count, to_id, to_instant, to_text
 
 UPDATE_STATES = frozenset(
-    "QUEUED CREATED WAITING_FOR_RESOURCES INITIALIZING RESETTING SETTING_UP_TABLES RUNNING STOPPING COMPLETED FAILED "
-    "CANCELED".split()
+    [
+        "QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING",
+        "STOPPING", "COMPLETED", "FAILED", "CANCELED",
+    ]
 )
-FLOW_STATUSES = frozenset(
-    "QUEUED STARTING RUNNING IDLE PLANNING COMPLETED FAILED SKIPPED STOPPED EXCLUDED".split()
-)
+FLOW_STATUSES = frozenset([
+    "QUEUED", "STARTING", "RUNNING", "IDLE", "PLANNING", "COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED",
+])
 _SAYS_UPDATE = re.compile(r"Update \S+ (?:is|has) ([A-Z_]+)\.?")
 _SAYS_FLOW = re.compile(r"Flow '.*' (?:is|has) ([A-Z_]+)\.?", re.S)
 
@@ -127,9 +129,11 @@ READERS: dict[str, Callable[[Facts, Facts], None] | None] = {
     "flow_definition": _flow_definition,
     # Known types whose facts no table needs yet: named here so that they are recognised by their key.
     **dict.fromkeys(
-        "user_action dataset_definition sink_definition operation_progress stream_progress planning_information "
-        "cluster_resources cluster_utilization autoscale hook_progress deprecation "
-        "behavior_change_in_spark_connect".split()
+        [
+            "user_action", "dataset_definition", "sink_definition", "operation_progress", "stream_progress",
+            "planning_information", "cluster_resources", "cluster_utilization", "autoscale", "hook_progress",
+            "deprecation", "behavior_change_in_spark_connect",
+        ]
     ),
 }
 
@@ -143,7 +147,7 @@ def read(event_type: str | None, details: Any) -> tuple[str | None, Facts]:
     if not isinstance(details, dict):
         return event_type, facts
     if len(details) == 1 and event_type in details:  # nearly every row
-        reader, body = READERS.get(event_type), details[event_type]
+        reader, body = READERS.get(str(event_type)), details[event_type]
         if reader is not None and isinstance(body, dict):
             reader(body, facts)
         return event_type, facts
@@ -152,15 +156,20 @@ def read(event_type: str | None, details: Any) -> tuple[str | None, Facts]:
         reader = READERS[key.lower()]
         if reader is not None and isinstance(details[key], dict):
             reader(details[key], facts)
-    names = [key.lower() for key in known]
-    if event_type not in names and len(names) == 1:
-        return names[0], facts
-    if event_type is None and not names and len(details) == 1:
-        return next(iter(details)).lower(), facts
+    if event_type in {key.lower() for key in details}:
+        return event_type, facts
+    if len(known) == 1:
+        return known[0].lower(), facts
+    if event_type is None and not known and len(details) == 1:
+        return next(iter(details)).strip().lower() or None, facts
     return event_type, facts
 
 
-def named_flow(details: Any, event_type: str | None) -> str | None:
+def named_flow(details: Any) -> str | None:
     """A flow name given inside the details, for rows whose origin has none."""
     outer = as_dict(details)
-    return to_text(as_dict(outer.get(event_type or "")).get("flow_name")) or to_text(outer.get("flow_name"))
+    for body in (*outer.values(), outer):
+        name = to_text(body.get("flow_name")) if isinstance(body, dict) else None
+        if name:
+            return name
+    return None

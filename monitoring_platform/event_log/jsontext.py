@@ -19,9 +19,10 @@ def loads(text: str | bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as strict:
-        if "infinity" in str(strict) or "surrogate" in str(strict) and isinstance(text, str):
-            return json.loads(text, parse_float=_number, parse_constant=_refuse)
-        raise
+        if "infinity" not in str(strict) and "surrogate" not in str(strict):
+            raise
+        lenient = text if isinstance(text, str) else text.decode()  # bytes that are no UTF-8 are a ValueError here too
+        return json.loads(lenient, parse_float=_number, parse_constant=_refuse)
 
 
 def dumps(value: Any) -> str:
@@ -30,6 +31,14 @@ def dumps(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # integers beyond 64 bits, lone surrogates, more than 254 levels
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is the same for equal values, whatever the order of members. Raises RecursionError."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True, default=str)
 
 
 def _number(text: str) -> float | str:

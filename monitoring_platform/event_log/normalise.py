@@ -16,13 +16,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.event_log import details as reading
 from monitoring_platform.event_log import jsontext
-from monitoring_platform.event_log.redact import DOUBTFUL, Policy, redact_broken, redact_text, redact_value
+from monitoring_platform.event_log.redact import DEFAULT, DOUBTFUL, MARK, Policy, redact_json, redact_text, redact_value
 from monitoring_platform.event_log.schema import (
     ERROR,
     EVENT,
@@ -32,17 +31,19 @@ from monitoring_platform.event_log.schema import (
     SEQUENCE,
     TIMESTAMP,
 )
-from monitoring_platform.event_log.values import from_millis, to_bool, to_id, to_int, to_instant, to_text
+from monitoring_platform.event_log.values import from_millis, to_bool, to_id, to_instant, to_int, to_text
 
 _FUTURE = timedelta(days=1)
 _RAW_LIMIT = 64 * 1024
 _KNOWN_ORIGIN = frozenset(ORIGIN_FIELDS)
+_USUAL_ORIGIN = frozenset({str, int, type(None)})
 _ERROR_CODE = re.compile(r"\[([A-Za-z0-9_.:]+)\]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_TOP = frozenset(
-    "id pipeline_event_id sequence origin timestamp event_time message level maturity_level error details event_type "
-    "pipeline_id update_id".split()
-)
+_STRUCTS = frozenset(["origin", "sequence", "error", "details", "timestamp"])
+_TEN = frozenset(["id", "message", "level", "maturity_level", "event_type"]) | _STRUCTS
+#: Other names of a column, and columns that stand beside a member of origin.
+_ALIASES = {"pipeline_event_id": "id", "event_time": "timestamp"}
+_HOISTED = frozenset({"pipeline_id", "update_id"})
 
 
 class Delivered(NamedTuple):
@@ -77,7 +78,7 @@ class Normalised(NamedTuple):
 
 
 def normalise(
-    rows: Iterable[Delivered | Unreadable], place: Place, *, now: datetime, policy: Policy = Policy()
+    rows: Iterable[Delivered | Unreadable], place: Place, *, now: datetime, policy: Policy = DEFAULT
 ) -> Normalised:
     """Canonical and quarantined rows of one delivery; their number is the number of rows given."""
     good: list[_Row] = []
@@ -85,31 +86,29 @@ def normalise(
     future = (now + _FUTURE - _EPOCH) // timedelta(microseconds=1)
     for row in rows:
         if isinstance(row, Unreadable):
-            bad.append(_quarantined(row.reason, None, None, redact_broken(row.raw, policy), row.position, place, now))
+            raw = redact_text(row.raw, policy) or ""
+            bad.append(_quarantined(row.reason, None, None, raw, row.position, place, now))
             continue
         try:
-            placed = _place(row, place, future)
+            placed = _place(row, place, future, policy)
+            if isinstance(placed, str):
+                bad.append(_refused(placed, row, place, now, policy))
+            else:
+                good.append(placed)
         except RecursionError:
-            text = str(row.members.get("id")) + " " + str(row.members.get("message"))
-            shell = Unreadable("nested too deep to be read; only id and message are kept", text, row.position)
-            bad.append(_quarantined(shell.reason, None, to_id(row.members.get("id")), redact_broken(text, policy),
-                                    row.position, place, now))
-            continue
-        if isinstance(placed, str):
-            bad.append(_refused(placed, row, place, now, policy))
-        else:
-            good.append(placed)
+            bad.append(_too_deep(row, place, now, policy))
     _redact(good, policy)
-    return Normalised(_table(good, place, now, policy), pa.Table.from_pylist(bad, QUARANTINE))
+    return Normalised(_table(good, place, now), pa.Table.from_pylist(bad, QUARANTINE))
 
 
 class _Row:
     """A row on its way: what stays parsed until the columns are built."""
 
-    __slots__ = ("body", "details", "error", "event_type", "extra", "facts", "flags", "flow_name", "id", "level",
-                 "maturity", "message", "micros", "origin", "pipeline_id", "sequence", "text")
+    __slots__ = (
+        "details", "error", "event_type", "extra", "facts", "flags", "flow_name", "id", "level", "maturity", "message",
+        "micros", "origin", "pipeline_id", "sequence", "text",
+    )  # fmt: skip
 
-    body: Any
     details: Any
     error: dict[str, Any] | None
     event_type: str | None
@@ -139,7 +138,7 @@ class _Row:
         self.extra[name] = value
 
 
-def _place(row: Delivered, place: Place, future: int) -> _Row | str:
+def _place(row: Delivered, place: Place, future: int, policy: Policy) -> _Row | str:
     """The row with pipeline, time and id settled, or the reason why it cannot be placed."""
     m = row.members
     out = _Row()
@@ -149,12 +148,17 @@ def _place(row: Delivered, place: Place, future: int) -> _Row | str:
     pipeline_id = to_id(origin.get("pipeline_id")) or to_id(m.get("pipeline_id")) or place.pipeline_id
     if pipeline_id is None:
         return "no pipeline_id: neither the row nor the source's settings name the pipeline"
-    value = m.get("timestamp", m.get("event_time"))
+    value = m.get("timestamp")
+    if value is None:
+        value = m.get("event_time")
     instant = to_instant(value) if value is not None else from_millis(m.get("timestamp_ms"))
     if instant is None:
         if value is None:
-            return "no timestamp"
-        return f"unreadable timestamp {redact_text(str(value)[:80])!r}"
+            value = m.get("timestamp_ms")
+        text = to_text(value)
+        if text is None:
+            return "no timestamp" if value is None else "unreadable timestamp: no text and no number"
+        return f"unreadable timestamp {(redact_text(text, policy) or '')[:80]!r}"
     out.micros = instant.micros
     if instant.assumed_utc:
         out.flag("assumed_utc")
@@ -165,85 +169,139 @@ def _place(row: Delivered, place: Place, future: int) -> _Row | str:
     out.maturity = to_id(m.get("maturity_level"))
     out.sequence = _sequence(m.get("sequence"), out)
     out.error = _error(m.get("error"), out)
-    _read_details(out, m.get("details"), to_id(m.get("event_type")))
+    given = to_id(m.get("event_type"))
+    _read_details(out, m.get("details"), given)
     update_id = to_id(origin.get("update_id")) or to_id(m.get("update_id"))
     origin["pipeline_id"], origin["update_id"] = pipeline_id, update_id
-    if not m.keys() <= _TOP:
-        for name in sorted(m.keys() - _TOP):
-            if m[name] is not None:
-                out.keep(name, m[name])
-        if isinstance(m.get("truncation"), dict):
-            out.flag("truncated")
     out.id = to_id(m.get("id")) or to_id(m.get("pipeline_event_id"))
     if out.id is None:
         out.id = _derived_id(out)
         out.flag("derived_id")
+    unread = out.message is None or out.level is None or out.maturity is None or given is None
+    if unread or not m.keys() <= _TEN or type(m.get("id")) is not str:
+        _keep_rest(m, out)
+    odd = not (origin.keys() <= _KNOWN_ORIGIN and set(map(type, origin.values())) <= _USUAL_ORIGIN)
+    if odd or str in (type(origin.get("batch_id")), type(origin.get("org_id")), type(origin.get("user_id"))):
+        _read_origin(out)
+    if policy.pseudonymise_persons and origin.get("user_id") is not None:
+        origin["user_id"] = int(hashlib.sha256(str(origin["user_id"]).encode()).hexdigest()[:12], 16)
+    if out.error is not None:
+        out.error = redact_value(out.error, policy)
+    if out.extra is not None:
+        out.extra = redact_value(out.extra, policy)
     return out
+
+
+def _keep_rest(m: dict[str, Any], out: _Row) -> None:
+    """Members that no column takes as they are: new ones, unreadable ones, second names that say something else."""
+    for name in sorted(m.keys() - _STRUCTS):
+        value = m[name]
+        if value is None:
+            continue
+        taken = (
+            name in _TEN
+            or (name in _ALIASES and m.get(_ALIASES[name]) in (None, value))
+            or (name in _HOISTED and to_id(value) in (None, out.origin[name]))
+        )
+        if not taken or isinstance(value, (dict, list)):
+            out.keep(name, value)
+    truncation = m.get("truncation")
+    if isinstance(truncation, dict) and truncation.get("truncated_fields", True):
+        out.flag("truncated")
+
+
+def _read_origin(out: _Row) -> None:
+    """Members of origin that no column has, or whose value does not fit: typed as far as possible, the rest kept."""
+    kept = {}
+    for name, value in list(out.origin.items()):
+        kind = ORIGIN_FIELDS.get(name)
+        if kind is None:
+            fits = value is None
+        else:
+            out.origin[name] = to_int(value) if kind == pa.int64() else to_text(value)
+            fits = value in (None, "") or out.origin[name] is not None
+        if not fits:
+            kept[name] = value
+    if kept:
+        out.keep("origin", kept)
 
 
 def _struct(value: Any, name: str, out: _Row) -> dict[str, Any]:
     """origin and its kind: an object, or an object as JSON text; anything else is kept raw."""
-    parsed = value
-    if isinstance(value, str) and value.strip():
-        try:
-            parsed = jsontext.loads(value)
-        except jsontext.INVALID:
-            parsed = value
+    parsed = _parsed(value)
     if isinstance(parsed, dict):
         return dict(parsed)
-    if parsed not in (None, ""):
+    if parsed is not None and parsed != "":
         out.keep(name, value)
         out.flag(f"raw_{name}")
     return {}
 
 
+def _parsed(value: Any) -> Any:
+    """JSON text as what it holds, other text trimmed, anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return jsontext.loads(value)
+    except jsontext.INVALID:
+        return value.strip()
+
+
 def _sequence(value: Any, out: _Row) -> dict[str, Any] | None:
     if value is None:
         return None
-    parsed = _struct(value, "sequence", out)
-    plane = reading.as_dict(parsed.get("data_plane_id"))
-    control, seq_no = parsed.get("control_plane_seq_no"), plane.get("seq_no")
-    data_plane = {"instance": to_text(plane.get("instance")), "seq_no": to_int(seq_no)} if plane else None
-    result = {"data_plane_id": data_plane, "control_plane_seq_no": to_int(control)}
-    if (control is not None and result["control_plane_seq_no"] is None) or (
-        data_plane and seq_no is not None and data_plane["seq_no"] is None
-    ):
+    given = _struct(value, "sequence", out)
+    if not given:
+        return None
+    plane = reading.as_dict(given.get("data_plane_id"))
+    built = {
+        "data_plane_id": {"instance": to_text(plane.get("instance")), "seq_no": to_int(plane.get("seq_no"))}
+        if plane
+        else None,
+        "control_plane_seq_no": to_int(given.get("control_plane_seq_no")),
+    }
+    if not _holds(built, given):
         out.keep("sequence", value)
         out.flag("raw_sequence")
-    return result if parsed else None
+    return built
+
+
+def _holds(built: Any, given: Any) -> bool:
+    """Whether a typed value has something for everything that was given."""
+    if isinstance(given, dict):
+        return (isinstance(built, dict) and all(_holds(built.get(k), v) for k, v in given.items())) or not given
+    if isinstance(given, list):
+        same = isinstance(built, list) and len(built) == len(given)
+        return (same and all(map(_holds, built, given))) or not given
+    return (built is not None and not isinstance(built, (dict, list))) or given is None or given == ""
 
 
 def _error(value: Any, out: _Row) -> dict[str, Any] | None:
     """error as struct. A plain string, a single object and other member names are read too, the original is kept."""
-    if value is None or value == "":
+    given = _parsed(value)
+    if given is None or given == "":
         return None
-    parsed = value
-    if isinstance(value, str):
-        try:
-            parsed = jsontext.loads(value)
-        except jsontext.INVALID:
-            parsed = {"exceptions": value}
-    if not isinstance(parsed, dict):
-        parsed = {"exceptions": parsed}
-    given = parsed.get("exceptions")
-    listed = [given] if isinstance(given, (str, dict)) else given if isinstance(given, list) else None
-    exceptions = None if listed is None else [_exception(item, out, value) for item in listed if item is not None]
-    if parsed is not value or listed is not given:
+    parsed = given if isinstance(given, dict) else {"exceptions": given}
+    listed = parsed.get("exceptions")
+    if isinstance(listed, (str, dict)):
+        listed = [listed]
+    exceptions = [_exception(item) for item in listed if item is not None] if isinstance(listed, list) else None
+    built = {"fatal": to_bool(parsed.get("fatal")), "exceptions": exceptions}
+    if not _holds(built, given):
         out.keep("error", value)
         out.flag("raw_error")
-    return {"fatal": to_bool(parsed.get("fatal")), "exceptions": exceptions}
+    return built
 
 
-def _exception(item: Any, out: _Row, original: Any) -> dict[str, Any]:
+def _exception(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
         return {"message": to_text(item)}
     stack = item.get("stack")
-    if stack is not None and not isinstance(stack, list) or "stack_trace" in item:
-        out.keep("error", original)
-        out.flag("raw_error")
     frames = [
-        {**{k: to_text(f.get(k)) for k in ("declaring_class", "method_name", "file_name")},
-         "line_number": to_int(f.get("line_number"))}
+        {
+            **{k: to_text(f.get(k)) for k in ("declaring_class", "method_name", "file_name")},
+            "line_number": to_int(f.get("line_number")),
+        }
         for f in reading.as_list(stack)
         if isinstance(f, dict)
     ]
@@ -271,38 +329,41 @@ def _read_details(out: _Row, value: Any, event_type: str | None) -> None:
         if given is not None:
             out.keep("event_type", event_type)
         out.flag("type_from_details")
-    if not out.text or out.details in ({}, []):
+    if out.details in ({}, []) or (out.details is None and out.text in (None, "null")):
         inferred = reading.stated_in(out.event_type, out.message)
         if inferred:
             out.facts = inferred
             out.flag("inferred_state")
     origin_flow = to_text(out.origin.get("flow_name"))
-    out.flow_name = origin_flow or reading.named_flow(out.details, out.event_type)
+    out.flow_name = origin_flow or reading.named_flow(out.details)
 
 
 def _derived_id(row: _Row) -> str:
     """A stable id from the content, for rows without one: the same row has it on every delivery."""
-    details = orjson.dumps(row.details, option=orjson.OPT_SORT_KEYS) if isinstance(row.details, dict) else row.text
-    content = (row.pipeline_id, row.micros, row.event_type, row.level, row.message, row.origin.get("update_id"),
-               row.flow_name, str(details))
-    return "derived-" + hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    details = row.text if row.details is None else row.details
+    origin = {name: value for name, value in row.origin.items() if value is not None}
+    content = (row.pipeline_id, row.micros, row.event_type, row.level, row.message, row.flow_name, origin,
+               row.sequence, row.error, details)  # fmt: skip
+    return "derived-" + hashlib.sha256(jsontext.canonical(content).encode()).hexdigest()[:32]
 
 
 def _refused(reason: str, row: Delivered, place: Place, now: datetime, policy: Policy) -> dict[str, Any]:
-    members = {k: redact_value(_parsed(v), policy) for k, v in row.members.items()}
-    origin = reading.as_dict(members.get("origin"))
+    members = redact_value(row.members, policy)
+    origin = reading.as_dict(_parsed(members.get("origin")))
     pipeline_id = to_id(origin.get("pipeline_id")) or to_id(members.get("pipeline_id")) or place.pipeline_id
-    return _quarantined(reason, pipeline_id, to_id(members.get("id")), jsontext.dumps(members), row.position, place, now)
+    event_id = to_id(members.get("id")) or to_id(members.get("pipeline_event_id"))
+    return _quarantined(reason, pipeline_id, event_id, jsontext.dumps(members), row.position, place, now)
 
 
-def _parsed(value: Any) -> Any:
-    """JSON text as what it holds, so that redaction by key reaches it."""
-    if isinstance(value, str) and value[:1] in "{[":
-        try:
-            return jsontext.loads(value)
-        except jsontext.INVALID:
-            return value
-    return value
+def _too_deep(row: Delivered, place: Place, now: datetime, policy: Policy) -> dict[str, Any]:
+    reason = "nested too deep to be read"
+    try:
+        raw = jsontext.dumps(row.members)
+    except RecursionError:
+        raw = f"{to_text(row.members.get('id'))} {to_text(row.members.get('message'))}"
+        reason += "; only id and message are kept"
+    event_id = to_id(row.members.get("id"))
+    return _quarantined(reason, None, event_id, redact_text(raw, policy) or "", row.position, place, now)
 
 
 def _quarantined(
@@ -311,8 +372,8 @@ def _quarantined(
     return {
         "quarantine_id": quarantine_id(place.log, position, raw),
         "reason": reason,
-        "pipeline_id": pipeline_id,
-        "event_id": event_id,
+        "pipeline_id": _clean(pipeline_id),
+        "event_id": _clean(event_id),
         "raw": _clean(raw[:_RAW_LIMIT]),
         "_source": place.source,
         "_log": place.log,
@@ -334,31 +395,27 @@ def _clean(text: str | None) -> str | None:
 def _doubtful_rows(texts: Sequence[str | None]) -> list[int]:
     """Numbers of the texts in which a secret may be: one vectorised look instead of patterns on every row."""
     mask = pc.match_substring_regex(_strings(texts), DOUBTFUL)
-    return pc.indices_nonzero(mask.fill_null(False)).to_pylist()
+    numbers: list[int] = pc.indices_nonzero(mask.fill_null(False)).to_pylist()
+    return numbers
 
 
 def _redact(rows: list[_Row], policy: Policy) -> None:
     for i in _doubtful_rows([r.text for r in rows]):
-        row = rows[i]
+        row, text = rows[i], rows[i].text or ""
         if row.details is None:
-            row.text = redact_broken(row.text or "", policy)
+            row.text = redact_text(text, policy)
             continue
         try:
-            redacted = redact_value(row.details, policy)
+            row.text, redacted = redact_json(text, row.details, policy)
         except RecursionError:
-            row.text = redact_broken(row.text or "", policy)
+            row.text = redact_text(text, policy)
             continue
-        if redacted != row.details:
-            row.details, row.text = redacted, jsontext.dumps(redacted)
+        if redacted is not row.details:
+            row.details = redacted
             if "inferred_state" not in (row.flags or ()):
                 _, row.facts = reading.read(row.event_type, redacted)
     for i in _doubtful_rows([r.message for r in rows]):
-        rows[i].message = redact_text(rows[i].message, policy)
-    for row in rows:
-        if row.error is not None:
-            row.error = redact_value(row.error, policy)
-        if row.extra is not None:
-            row.extra = redact_value({k: _parsed(v) for k, v in row.extra.items()}, policy)
+        rows[i].message = redact_value(rows[i].message, policy)
 
 
 def _strings(values: Sequence[Any]) -> pa.Array:
@@ -366,6 +423,21 @@ def _strings(values: Sequence[Any]) -> pa.Array:
         return pa.array(values, pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
         return pa.array([_clean(to_text(v)) for v in values], pa.string())
+
+
+def _nested(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_clean_all(v) for v in values], kind)
+
+
+def _clean_all(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _clean_all(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean_all(item) for item in value]
+    return _clean(value) if isinstance(value, str) else value
 
 
 def _longs(values: Sequence[Any]) -> pa.Array:
@@ -395,15 +467,9 @@ def _trimmed(array: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
 
 
-def _table(rows: list[_Row], place: Place, now: datetime, policy: Policy) -> pa.Table:
+def _table(rows: list[_Row], place: Place, now: datetime) -> pa.Table:
     if not rows:
         return EVENT.empty_table()
-    for row in rows:
-        if not row.origin.keys() <= _KNOWN_ORIGIN:
-            extra = {k: v for k, v in row.origin.items() if k not in ORIGIN_FIELDS and v is not None}
-            row.keep("origin", {**reading.as_dict((row.extra or {}).get("origin")), **redact_value(extra, policy)})
-        if policy.pseudonymise_persons and row.origin.get("user_id") is not None:
-            row.origin["user_id"] = int(hashlib.sha256(str(row.origin["user_id"]).encode()).hexdigest()[:12], 16)
     origin = _origin_column([r.origin for r in rows])
     first = [(r.error["exceptions"] or [{}])[0] if r.error and r.error["exceptions"] else None for r in rows]
     messages = _strings([e.get("message") if e else None for e in first])
@@ -427,13 +493,13 @@ def _table(rows: list[_Row], place: Place, now: datetime, policy: Policy) -> pa.
         "error_class": _strings([_code(e) if e else None for e in first]),
         "sql_state": _strings([e.get("sql_state") if e else None for e in first]),
         "message": _strings([r.message for r in rows]),
-        "sequence": pa.array([r.sequence for r in rows], SEQUENCE),
+        "sequence": _nested([r.sequence for r in rows], SEQUENCE),
         "origin": origin,
-        "error": pa.array([r.error for r in rows], ERROR),
+        "error": _nested([r.error for r in rows], ERROR),
         "details": _strings([r.text for r in rows]),
         "extra": _strings([jsontext.dumps(r.extra) if r.extra else None for r in rows]),
-        "flags": pa.array([r.flags for r in rows], pa.list_(pa.string())),
-        "_source_pipeline": pc.coalesce(name, pipeline_id),
+        "flags": _nested([r.flags for r in rows], pa.list_(pa.string())),
+        "_source_pipeline": pc.coalesce(_trimmed(name), pipeline_id),
         "_source": pa.repeat(pa.scalar(place.source), len(rows)),
         "_log": pa.repeat(pa.scalar(place.log), len(rows)),
         "_ingested_at": pa.repeat(pa.scalar(now, TIMESTAMP), len(rows)),
@@ -457,7 +523,7 @@ def _table(rows: list[_Row], place: Place, now: datetime, policy: Policy) -> pa.
 def _code(exception: dict[str, Any]) -> str | None:
     """The code in brackets at the start of the message, else the error class that is given."""
     match = _ERROR_CODE.match(exception.get("message") or "")
-    return match.group(1) if match else exception.get("error_class")
+    return match.group(1) if match and match.group() != MARK else exception.get("error_class")
 
 
 def _fact(facts: list[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array:
@@ -466,4 +532,4 @@ def _fact(facts: list[dict[str, Any]], name: str, kind: pa.DataType) -> pa.Array
         return _strings(values)
     if kind == TIMESTAMP:
         return pa.array(values, pa.int64()).cast(TIMESTAMP)
-    return pa.array(values, kind)
+    return _nested(values, kind)

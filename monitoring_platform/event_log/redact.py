@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from monitoring_platform.event_log import jsontext
@@ -23,6 +23,8 @@ class Policy(NamedTuple):
     mask_references: bool = False
     pseudonymise_persons: bool = False
 
+
+DEFAULT = Policy()
 
 _SECRET_WORD = (
     r"passw(?:or)?d|passphrase|secret|token|credential|api[_.-]?key|access[_.-]?key|account[_.-]?key|"
@@ -70,12 +72,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"(://[^/\s:@\"'\\]{0,256}):[^/\s\"'\\]{1,512}@"), rf"\1:{MARK}@"),
     (re.compile(r"(?i)(jdbc:oracle:[a-z]{1,8}:[^/\s\"'\\]{1,128})/[^@\s\"'\\]{1,512}@"), rf"\1/{MARK}@"),
+    # "Bearer" and "basic" are words as well: what follows must not read like one.
     (
-        # "Basic" and "bearer" are words as well: what follows them must not be one.
         re.compile(
-            r"(?i)\b(bearer|basic)\s+(?!(?:authenti|authori|credential|token)[a-z]+\b)"
-            r"(?<!\bbasic )(?:[A-Za-z0-9._~+/=-]{6,})|"
-            r"\b(basic) (?=[a-z+/]*(?:[0-9=]|(?-i:[a-z][A-Z])))[A-Za-z0-9+/]{6,}={0,2}"
+            r"(?i)\b(bearer)\s+(?!(?:authentication|authorization|credentials?|tokens?)\b)[A-Za-z0-9._~+/=-]{6,}|"
+            r"\b(basic)\s+(?=[a-z+/]*(?:[0-9=]|(?-i:[a-z][A-Z])))[A-Za-z0-9+/]{8,}={0,2}"
         ),
         rf"\1\2 {MARK}",
     ),
@@ -112,7 +113,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         MARK,
     ),
-    (re.compile(r"(?i)(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+|^((?:Workspace/)?Users/)[^/\s\"'\\]+"), rf"\1\2{MARK}"),
+    (
+        re.compile(
+            r"(?i)^(/?(?:Workspace/)?Users/)[^/\"'\\]+|(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+"
+        ),
+        rf"\1\2{MARK}",
+    ),
     (
         re.compile(
             r"(?i)\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\."
@@ -124,9 +130,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 #: One cheap look at the lower-cased text; only text with one of these words goes further.
 _WORDS = tuple(
     dict.fromkeys(
-        "passw passphrase pwd secret token credential key sas sig authorization shared connection webhook hooks. "
-        "bearer basic @ dapi dkea dsapi dose akia asia eyj ghp_ gho_ ghu_ ghs_ ghr_ github_pat xox aiza sk- x-amz "
-        "x-goog code= se= sv= sp= databricks users/ {{".split()
+        [
+            "passw", "passphrase", "pwd", "secret", "token", "credential", "key", "sas", "sig", "authorization",
+            "shared", "connection", "webhook", "hooks.", "bearer", "basic", "@", "dapi", "dkea", "dsapi", "dose",
+            "akia", "asia", "eyj", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "xox", "aiza", "sk-", "x-amz",
+            "x-goog", "code=", "se=", "sv=", "sp=", "databricks", "users/", "{{",
+        ]
     )
 ) + tuple(sorted({*_KINDS, *_SETTINGS, *_WHOLE, *_PERSON}))
 #: The same for whole columns of JSON text (RE2 over Arrow): also what may be hidden behind an escape.
@@ -136,7 +145,7 @@ _ESCAPE = re.compile(r"\\+(?:u00(?!22|5[cC])([2-7][0-9a-fA-F])|/)")
 _KEY = re.compile(r'(\\*)"([^"\\\n]{1,128})\1"\s{0,4}:\s{0,4}')
 
 
-def redact_text(text: str | None, policy: Policy = Policy()) -> str | None:
+def redact_text(text: str | None, policy: Policy = DEFAULT) -> str | None:
     """Replace secrets in free text (messages, stacks, URLs, broken JSON). None stays None."""
     if not text:
         return text
@@ -151,7 +160,7 @@ def redact_text(text: str | None, policy: Policy = Policy()) -> str | None:
     return text if clean == plain else clean
 
 
-def redact_value(value: Any, policy: Policy = Policy()) -> Any:
+def redact_value(value: Any, policy: Policy = DEFAULT) -> Any:
     """A copy of parsed JSON with secrets replaced. Raises RecursionError for values nested too deep."""
     if isinstance(value, dict):
         return {key: _member(key, item, policy) for key, item in value.items()}
@@ -160,7 +169,7 @@ def redact_value(value: Any, policy: Policy = Policy()) -> Any:
     return _string(value, policy) if isinstance(value, str) else value
 
 
-def redact_json(text: str, parsed: Any, policy: Policy = Policy()) -> tuple[str, Any]:
+def redact_json(text: str, parsed: Any, policy: Policy = DEFAULT) -> tuple[str, Any]:
     """JSON text and what it holds with secrets replaced; both as they are if there are none.
 
     Raises RecursionError.
@@ -211,10 +220,7 @@ def _settings(value: Any, policy: Policy) -> Any:
         return {key: _setting(key, item, policy) for key, item in value.items()}
     if isinstance(value, list):
         return [
-            {
-                name: _setting(str(item.get("key")), member, policy) if name == "value" else _member(name, member, policy)
-                for name, member in item.items()
-            }
+            {**redact_value(item, policy), "value": _setting(str(item.get("key")), item["value"], policy)}
             if isinstance(item, dict) and "value" in item
             else _mask_all(item)
             for item in value
@@ -223,7 +229,7 @@ def _settings(value: Any, policy: Policy) -> Any:
 
 
 def _setting(key: str, item: Any, policy: Policy) -> Any:
-    if item is None:
+    if item is None or item == "":
         return item
     if isinstance(item, str) and not _DOUBTFUL_KEY.search(key) and _PLAIN_SETTING.fullmatch(item):
         return MARK if _RANDOM.search(item) else redact_text(item, policy)
@@ -275,21 +281,22 @@ _short = lru_cache(maxsize=8192)(_long)
 
 def _mask_members(text: str, policy: Policy) -> str:
     """Values of secret members in text that is no JSON, at any level of escaping, each up to its closing bracket."""
-    parts, done = [], 0
+    parts: list[str] = []
+    done = 0
     for key in _KEY.finditer(text):
         kind = _kind(key[2])
         if key.start() < done or kind is None or (kind == "person" and not policy.pseudonymise_persons):
             continue
-        quote, depth, end = key[1] + '"', 0, len(text)
-        tokens = _tokens(quote)
+        depth, end, tokens = 0, len(text), _tokens(key[1] + '"')
         for token in tokens.finditer(text, key.end()):
             depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
             if depth <= 0:
                 end = token.end() if depth == 0 else token.start()
                 break
-        parts += text[done : key.end()], tokens.sub(lambda m: _masked(m, quote, policy), text[key.end() : end])
+        mask = partial(_masked, quote=key[1] + '"', policy=policy)
+        parts += text[done : key.end()], tokens.sub(mask, text[key.end() : end])
         done = end
-    return "".join(parts) + text[done:] if parts else text
+    return "".join(parts) + text[done:]
 
 
 def _masked(token: re.Match[str], quote: str, policy: Policy) -> str:

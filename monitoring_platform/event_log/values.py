@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple
 
 INT64_MAX = 2**63 - 1
 _EPOCH = date(1970, 1, 1).toordinal()
-_DIGITS = re.compile(r"[+-]?\d+")
+_FIRST = (1 - _EPOCH) * 86_400_000_000  # the years 1 to 9999: what every engine can hold
+_LAST = (date.max.toordinal() + 1 - _EPOCH) * 86_400_000_000 - 1
+_INT = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _TIME = re.compile(
     r"\s*(\d{4}[-/]\d\d[-/]\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?\s*(?:([Zz])|([+-])(\d\d):?(\d\d)?)?\s*"
 )
@@ -41,17 +44,16 @@ def to_int(value: Any) -> int | None:
         text = value.strip()
         if not text or len(text) > 64:
             return None
-        if _DIGITS.fullmatch(text):
+        if _INT.fullmatch(text):
             number = int(text)
-        else:
-            try:
-                exact = Decimal(text)
-            except InvalidOperation:
-                return None
+        elif _NUMBER.fullmatch(text):
+            exact = Decimal(text)
             # The exponent is bounded before the number is expanded: "1e999999999" must not fill the memory.
-            if not exact.is_finite() or exact.adjusted() > 19 or exact != exact.to_integral_value():
+            if exact.adjusted() > 19 or exact != exact.to_integral_value():
                 return None
             number = int(exact)
+        else:
+            return None
     else:
         return None
     return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
@@ -92,20 +94,24 @@ def to_id(value: Any) -> str | None:
 def to_instant(value: Any) -> Instant | None:
     """RFC 3339 and its relatives, or epoch numbers told apart by magnitude; None if it is no time."""
     if type(value) is Micros:
-        return Instant(value)
+        return Instant(value) if _FIRST <= value <= _LAST else None
     if type(value) is str:
         match = _TIME.fullmatch(value)
         if match:
             return _from_parts(match)
-        value = to_int(value)
+        value = to_int(value) if len(value) > 64 or "." not in value else _decimal(value.strip())
     elif isinstance(value, float):
-        value = int(value) if isfinite(value) else None
-    if type(value) is not int or value <= 0:
+        value = _decimal(repr(value))
+    if type(value) not in (int, Decimal) or value <= 0:
         return None
     for limit, factor in ((10**11, 1_000_000), (10**14, 1000), (10**17, 1)):  # seconds, milliseconds, microseconds
         if value < limit:
-            return Instant(value * factor)
+            return Instant(int(value * factor))
     return None
+
+
+def _decimal(text: str) -> Decimal | None:
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def from_millis(value: Any) -> Instant | None:
@@ -135,5 +141,8 @@ def _from_parts(match: re.Match[str]) -> Instant | None:
         return Instant(micros)
     if sign is None:
         return Instant(micros, assumed_utc=True)
+    if int(off_hours) > 23 or int(off_minutes or 0) > 59:
+        return None
     offset = (int(off_hours) * 60 + int(off_minutes or 0)) * 60_000_000
-    return Instant(micros - offset if sign == "+" else micros + offset)
+    micros = micros - offset if sign == "+" else micros + offset
+    return Instant(micros) if _FIRST <= micros <= _LAST else None

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.marts.refresh import refresh
-from monitoring_platform.marts.registry import MARTS
+from monitoring_platform.marts.registry import MARTS, TABLES
 from monitoring_platform.orchestration.partitions import PIPELINES, register
 from monitoring_platform.orchestration.resources import Platform, clock
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.maintenance import maintain
 from monitoring_platform.warehouse.store import Warehouse
 
 _log = logging.getLogger("monitoring_platform")
@@ -77,6 +78,8 @@ def _ingest(
 )
 def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: Platform) -> dg.MaterializeResult[None]:
     now = clock(config.now)
+    with _writing(platform.warehouse()):
+        maintain(platform.warehouse(), (*contracts.STANDING, *TABLES), now)
     warehouse, report = _ingest(context, platform, now, config.pipeline_ids, config.force)
     states = pc.value_counts(warehouse.arrow(contracts.PIPELINES, ["state"])["state"]).to_pylist()
     return dg.MaterializeResult(

@@ -45,9 +45,9 @@ def health_checks(context: dg.AssetCheckExecutionContext, platform: Platform) ->
 
 
 def describe(finding: Finding) -> str:
-    """One line: the check, how many offenders, and the first of them."""
-    first = ", ".join(str(next(iter(row.values()))) for row in finding.offenders[:5])
-    return f"{finding.check}: {finding.total} ({first}{', …' if finding.total > 5 else ''})"
+    """One line: the check, how many offenders, and which."""
+    named = ", ".join(str(next(iter(row.values()))) for row in finding.offenders)
+    return f"{finding.check}: {finding.total} ({named}{', …' if finding.total > len(finding.offenders) else ''})"
 
 
 def _metadata(finding: Finding) -> dict[str, Any]:

@@ -1,0 +1,23 @@
+"""One cycle in a process of its own, to be killed: `python -m tests.acceptance.one_cycle CONFIG`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from monitoring_platform.config import load
+from monitoring_platform.cycle.ingest import ingest
+from monitoring_platform.cycle.union import unite
+from monitoring_platform.marts.refresh import MARTS, refresh
+from monitoring_platform.warehouse.store import Warehouse
+from tests.conftest import NOW
+
+warehouse = Warehouse(load(sys.argv[1]))
+_ = warehouse.spark.version
+print("ready", flush=True)
+with warehouse.lock():
+    ingest(warehouse, NOW)
+    unite(warehouse)
+    for mart in MARTS:
+        refresh(warehouse, mart)
+os._exit(0)
