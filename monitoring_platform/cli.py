@@ -36,10 +36,13 @@ out, err = Console(), Console(stderr=True)
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Configuration file. [default: $MONITORING_CONFIG or ./monitoring.yaml]"),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Configuration file. [default: $MONITORING_CONFIG or ./monitoring.yaml]"
+    ),
 ]
 NowOption = Annotated[
-    str | None, typer.Option("--now", metavar="TIME", help="ISO time that counts as now, to replay history. [default: the clock]")
+    str | None,
+    typer.Option("--now", metavar="TIME", help="ISO time that counts as now, to replay history. [default: the clock]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
@@ -104,7 +107,13 @@ def run(config: ConfigOption = None, now: NowOption = None, as_json: JsonOption 
 
 
 @app.command(epilog="Example:  monitoring-platform status --json | jq '.attention[]'")
-def status(config: ConfigOption = None, as_json: JsonOption = False, everything: Annotated[bool, typer.Option("--all", help="List every pipeline, not only those that need attention.")] = False) -> None:
+def status(
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List every pipeline, not only those that need attention.")
+    ] = False,
+) -> None:
     """Who needs attention: what failed and is still failing, what is not seen, whose data got worse. No engine starts."""
     from monitoring_platform.health.status import overview
     from monitoring_platform.summary import print_status
@@ -121,7 +130,9 @@ def sql(
     query: Annotated[str, typer.Argument(help="One DuckDB query over all tables.")],
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="CSV; cells that would start a formula are neutralised.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="CSV; cells that would start a formula are neutralised.")
+    ] = False,
 ) -> None:
     """Ask all tables in DuckDB's SQL. Tables are only read."""
     import duckdb
@@ -153,13 +164,24 @@ def sql(
 
 def _plain_cell(value: Any) -> Any:
     """A text cell that a spreadsheet would take for a formula gets an apostrophe in front."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@") or isinstance(value, str) and value[:1] in "\t\r":
+    if (
+        (isinstance(value, str)
+        and value.lstrip()[:1] in ("=", "+", "-", "@"))
+        or (isinstance(value, str)
+        and value[:1] in "\t\r")
+    ):
         return "'" + value
     return value
 
 
 @app.command(epilog="Example:  monitoring-platform validate --config monitoring.yaml")
-def validate(config: ConfigOption = None, as_json: JsonOption = False, show: Annotated[bool, typer.Option("--show", help="Print the resolved configuration, variables as written.")] = False) -> None:
+def validate(
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the resolved configuration, variables as written.")
+    ] = False,
+) -> None:
     """Check the configuration and list each log with its pipelines. Writes nothing."""
     settings = _settings(config)
     if show:
@@ -199,9 +221,13 @@ def rebuild(
     _end(OK)
 
 
-@app.command(epilog="Example:  monitoring-platform demo --folder ./demo && monitoring-platform status --config demo/monitoring.yaml")
+@app.command(
+    epilog="Example:  monitoring-platform demo --folder ./demo && monitoring-platform status --config demo/monitoring.yaml"
+)
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the fleet, its configuration and its warehouse go.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="Where the fleet, its configuration and its warehouse go.")] = Path(
+        "demo"
+    ),
     pipelines: Annotated[int, typer.Option(min=1, help="Size of the fleet.")] = 100,
     days: Annotated[int, typer.Option(min=1, help="Length of its history.")] = 14,
     seed: Annotated[int, typer.Option(help="The same seed and end give the same fleet.")] = 7,

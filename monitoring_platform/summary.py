@@ -115,8 +115,18 @@ def print_status(console: Console, found: Overview, everything: bool) -> None:
     if everything:
         console.print("\n[bold]All pipelines[/] (times in UTC)")
         rows = [{**row, "duration": _lasted(row), "status": row["latest_status"]} for row in found.pipelines]
-        columns = ("pipeline_name", "state", "status", "start_ts", "duration", "rows_written", "rows_dropped",
-                   "worst_pass_rate_pct", "finished_status", "owner")
+        columns = (
+            "pipeline_name",
+            "state",
+            "status",
+            "start_ts",
+            "duration",
+            "rows_written",
+            "rows_dropped",
+            "worst_pass_rate_pct",
+            "finished_status",
+            "owner",
+        )
         _print_rows(console, rows, columns, limit=len(rows))
     elif found.pipelines:
         console.print("\n`status --all` lists every pipeline.", style="dim")

@@ -87,7 +87,9 @@ def event(
     id: str, seconds: float = 0, event_type: str = "update_progress", body: Any = None, **origin: Any
 ) -> dict[str, Any]:
     """An event row in REST shape, `seconds` after 2026-01-01T00:00:00Z, of pipeline `p` and update `u` if not said."""
-    top = {name: origin.pop(name) for name in ("message", "level", "error", "sequence", "maturity_level") if name in origin}
+    top = {
+        name: origin.pop(name) for name in ("message", "level", "error", "sequence", "maturity_level") if name in origin
+    }
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     days, hours = divmod(hours, 24)

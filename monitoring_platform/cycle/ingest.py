@@ -128,7 +128,7 @@ def ingest(
         for pipeline_id, facts in ledger.observe(normalised.events, now).items():
             seen.setdefault(pipeline_id, []).append(facts)
         _read_ok(row, chunk, normalised.events, settings, now)
-        batch.add(log, events, normalised.quarantine, chunk.settled)
+        batch.add(log, events, normalised.quarantine)
         for entry in pc.value_counts(events["pipeline_id"]).to_pylist():
             report.events[entry["values"]] = report.events.get(entry["values"], 0) + entry["counts"]
         if batch.rows >= settings.ingest.batch_events:
@@ -137,7 +137,9 @@ def ingest(
             progress(f"{sum(report.events.values()):,} events read")
     report.quarantined += batch.land()
     rows = _keep_books(warehouse, previous, found.rows, seen, now)
-    report.new_pipelines = sorted(r["pipeline_id"] for r in rows if r["pipeline_id"] not in previous and r["has_updates"])
+    report.new_pipelines = sorted(
+        r["pipeline_id"] for r in rows if r["pipeline_id"] not in previous and r["has_updates"]
+    )
     names = {row["pipeline_id"]: row["pipeline_name"] or row["pipeline_id"] for row in rows}
     report.succeeded = sorted(names[pipeline_id] for pipeline_id in report.events)
     return report
@@ -286,13 +288,13 @@ class _Batch:
         self.rows = 0
         self.events: list[pa.Table] = []
         self.quarantine: list[pa.Table] = []
-        self.settled: list[tuple[str, str]] = []
+        self.logs: set[str] = set()
 
-    def add(self, log: Log, events: pa.Table, rejected: pa.Table, settled: tuple[str, ...]) -> None:
+    def add(self, log: Log, events: pa.Table, rejected: pa.Table) -> None:
         self.rows += events.num_rows + rejected.num_rows
         self.events.append(events)
         self.quarantine.append(rejected)
-        self.settled += [(log.location, position) for position in settled]
+        self.logs.add(log.location)
 
     def land(self) -> int:
         """Commit the batch; returns how many rows are new in quarantine."""
@@ -302,6 +304,6 @@ class _Batch:
             rows = events.append_column("_ingest_id", pa.repeat(pa.scalar(uuid.uuid4().hex), events.num_rows))
             rows = rows.append_column("_row", pa.array(range(events.num_rows), pa.int64()))
             self.warehouse.append(contracts.LANDING, self.warehouse.frame(rows))
-        added = quarantine.keep(self.warehouse, rejected, self.settled)
+        added = quarantine.keep(self.warehouse, rejected, sorted(self.logs))
         self._clear()
         return added

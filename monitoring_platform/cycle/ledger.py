@@ -105,7 +105,12 @@ def rows(
         row = reduce(merge, seen.get(pipeline_id, ()), row)
         result.append(_with_state({**row, "pipeline_id": pipeline_id}, by_pipeline.get(pipeline_id, []), settings, now))
     for log in anonymous:
-        row = {**_NOTHING_READ, "registered_at": now, **previous.get(log["location"], {}), "pipeline_id": log["location"]}
+        row = {
+            **_NOTHING_READ,
+            "registered_at": now,
+            **previous.get(log["location"], {}),
+            "pipeline_id": log["location"],
+        }
         result.append(_with_state(row, [log], settings, now))
     return result
 
@@ -134,7 +139,11 @@ def _state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> tupl
     if not settings.is_included(row["pipeline_id"], row["pipeline_name"]):
         return "excluded", "excluded by configuration", "remove it from pipelines.exclude to ingest it again"
     if all(log["state"] == "gone" for log in logs):
-        return "retired", "no configured source lists its log any more", "restore the log, or leave it: its history stays"
+        return (
+            "retired",
+            "no configured source lists its log any more",
+            "restore the log, or leave it: its history stays",
+        )
     failing = next((log for log in logs if log["error"] and log["state"] != "gone"), None)
     if failing:
         return "unreadable", failing["error"], failing["remedy"]
@@ -145,7 +154,11 @@ def _state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> tupl
     if last is None or last < now - limit:
         when = "unknown" if last is None else f"{last:%Y-%m-%d %H:%M} UTC"
         hours = settings.coverage.stale_after_hours
-        return "stale", f"last event {when}, more than {hours:g} h ago", "check its schedule and whether its log still grows"
+        return (
+            "stale",
+            f"last event {when}, more than {hours:g} h ago",
+            "check its schedule and whether its log still grows",
+        )
     return "seen", "its log is read and recent", None
 
 

@@ -12,23 +12,29 @@ from monitoring_platform.sources.files import HALF_LINE
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
+_TABLE, _ID = contracts.QUARANTINE, "quarantine_id"
 
-def keep(warehouse: Warehouse, rows: pa.Table, settled: Sequence[tuple[str, str]] = ()) -> int:
-    """Add rows that are not there yet, take out half lines (log, position) that have been read again; count the new."""
-    table = contracts.QUARANTINE
-    if settled:
-        there = warehouse.arrow(table, ["quarantine_id", "_log", "position", "reason"]).to_pylist()
-        again = {r["quarantine_id"] for r in there if (r["_log"], r["position"]) in settled and r["reason"] == HALF_LINE}
-        if again:  # ids are hexadecimal, made by us
-            warehouse.open(table).delete("quarantine_id IN (" + ", ".join(f"'{id_}'" for id_ in sorted(again)) + ")")
-    if not rows.num_rows:
-        return 0
-    unique = rows.group_by("quarantine_id", use_threads=False).aggregate(
-        [(name, "first") for name in rows.column_names if name != "quarantine_id"]
+
+def keep(warehouse: Warehouse, rows: pa.Table, read: Sequence[str] = ()) -> int:
+    """Add rows that are not there yet; returns their number.
+
+    Half last lines of the logs just read are taken out first: read again, they are whole now or among `rows`.
+    """
+    half = (pc.field("reason") == HALF_LINE) & pc.field("_log").isin(pa.array(read, pa.string()))
+    again = warehouse.arrow(_TABLE, [_ID], half) if read else _TABLE.schema.empty_table()
+    settled = again.filter(_outside(again, rows))
+    firsts = rows.group_by(_ID, use_threads=False).aggregate([(n, "first") for n in rows.column_names if n != _ID])
+    unique = firsts.rename_columns([n.removesuffix("_first") for n in firsts.column_names]).select(rows.column_names)
+    new = unique.filter(
+        _outside(unique, warehouse.arrow(_TABLE, [_ID], pc.field(_ID).isin(unique[_ID].combine_chunks())))
     )
-    unique = unique.rename_columns([name.removesuffix("_first") for name in unique.column_names]).select(rows.column_names)
-    known = warehouse.arrow(table, ["quarantine_id"], pc.field("quarantine_id").isin(unique["quarantine_id"]))
-    new = unique.filter(pc.invert(pc.is_in(unique["quarantine_id"], known["quarantine_id"].combine_chunks())))
-    if new.num_rows:
-        write_deltalake(str(warehouse.path(table)), new, mode="append")
+    if settled.num_rows:
+        there = warehouse.arrow(_TABLE)
+        warehouse.replace_rows(_TABLE, pa.concat_tables([there.filter(_outside(there, settled)), new]))
+    elif new.num_rows:
+        write_deltalake(str(warehouse.path(_TABLE)), new, mode="append")
     return int(new.num_rows)
+
+
+def _outside(rows: pa.Table, others: pa.Table) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(rows[_ID], others[_ID].combine_chunks()))

@@ -20,9 +20,7 @@ from monitoring_platform.summary import print_findings
 from monitoring_platform.warehouse.store import Warehouse
 
 
-def show(
-    console: Console, folder: Path, *, pipelines: int, days: int, seed: int, fresh: bool, now: datetime
-) -> int:
+def show(console: Console, folder: Path, *, pipelines: int, days: int, seed: int, fresh: bool, now: datetime) -> int:
     """Make the fleet (or take the one that is there), run one cycle, print what was found. Returns the exit code."""
     started = time.monotonic()
     truth = _fleet(console, folder, pipelines=pipelines, days=days, seed=seed, fresh=fresh, now=now)
@@ -49,7 +47,9 @@ def show(
         highlight=False,
         markup=False,
     )
-    unexpected = [f for f in result.findings if f.severity == "ERROR" and not f.passed and f.check != "sources_reachable"]
+    unexpected = [
+        f for f in result.findings if f.severity == "ERROR" and not f.passed and f.check != "sources_reachable"
+    ]
     return 1 if unexpected or not union else 0
 
 
@@ -58,7 +58,10 @@ def _fleet(console: Console, folder: Path, *, fresh: bool, now: datetime, **shap
     if there.exists() and not fresh:
         console.print(f"the fleet in {escape(str(folder))} is kept (--fresh makes a new one)", style="dim")
         return dict(orjson.loads(there.read_bytes()))
-    console.print(f"making a fleet of {shape['pipelines']} pipelines, {shape['days']} days, in {escape(str(folder))} …", style="dim")
+    console.print(
+        f"making a fleet of {shape['pipelines']} pipelines, {shape['days']} days, in {escape(str(folder))} …",
+        style="dim",
+    )
     end = now.replace(minute=0, second=0, microsecond=0)
     truth = generate(folder, end=end, **shape)
     console.print(f"{truth['events']:,} events written", highlight=False)

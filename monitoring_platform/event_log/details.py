@@ -15,13 +15,33 @@ from monitoring_platform.event_log.values import to_bool, to_count, to_id, to_in
 
 UPDATE_STATES = frozenset(
     [
-        "QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING",
-        "STOPPING", "COMPLETED", "FAILED", "CANCELED",
+        "QUEUED",
+        "CREATED",
+        "WAITING_FOR_RESOURCES",
+        "INITIALIZING",
+        "RESETTING",
+        "SETTING_UP_TABLES",
+        "RUNNING",
+        "STOPPING",
+        "COMPLETED",
+        "FAILED",
+        "CANCELED",
     ]
 )
-FLOW_STATUSES = frozenset([
-    "QUEUED", "STARTING", "RUNNING", "IDLE", "PLANNING", "COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED",
-])
+FLOW_STATUSES = frozenset(
+    [
+        "QUEUED",
+        "STARTING",
+        "RUNNING",
+        "IDLE",
+        "PLANNING",
+        "COMPLETED",
+        "FAILED",
+        "SKIPPED",
+        "STOPPED",
+        "EXCLUDED",
+    ]
+)
 _SAYS_UPDATE = re.compile(r"Update \S+ (?:is|has) ([A-Z_]+)\.?")
 _SAYS_FLOW = re.compile(r"Flow '.*' (?:is|has) ([A-Z_]+)\.?", re.S)
 
@@ -130,9 +150,18 @@ READERS: dict[str, Callable[[Facts, Facts], None] | None] = {
     # Known types whose facts no table needs yet: named here so that they are recognised by their key.
     **dict.fromkeys(
         [
-            "user_action", "dataset_definition", "sink_definition", "operation_progress", "stream_progress",
-            "planning_information", "cluster_resources", "cluster_utilization", "autoscale", "hook_progress",
-            "deprecation", "behavior_change_in_spark_connect",
+            "user_action",
+            "dataset_definition",
+            "sink_definition",
+            "operation_progress",
+            "stream_progress",
+            "planning_information",
+            "cluster_resources",
+            "cluster_utilization",
+            "autoscale",
+            "hook_progress",
+            "deprecation",
+            "behavior_change_in_spark_connect",
         ]
     ),
 }

@@ -114,9 +114,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         MARK,
     ),
     (
-        re.compile(
-            r"(?i)^(/?(?:Workspace/)?Users/)[^/\"'\\]+|(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+"
-        ),
+        re.compile(r"(?i)^(/?(?:Workspace/)?Users/)[^/\"'\\]+|(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+"),
         rf"\1\2{MARK}",
     ),
     (
@@ -131,10 +129,48 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 _WORDS = tuple(
     dict.fromkeys(
         [
-            "passw", "passphrase", "pwd", "secret", "token", "credential", "key", "sas", "sig", "authorization",
-            "shared", "connection", "webhook", "hooks.", "bearer", "basic", "@", "dapi", "dkea", "dsapi", "dose",
-            "akia", "asia", "eyj", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "xox", "aiza", "sk-", "x-amz",
-            "x-goog", "code=", "se=", "sv=", "sp=", "databricks", "users/", "{{",
+            "passw",
+            "passphrase",
+            "pwd",
+            "secret",
+            "token",
+            "credential",
+            "key",
+            "sas",
+            "sig",
+            "authorization",
+            "shared",
+            "connection",
+            "webhook",
+            "hooks.",
+            "bearer",
+            "basic",
+            "@",
+            "dapi",
+            "dkea",
+            "dsapi",
+            "dose",
+            "akia",
+            "asia",
+            "eyj",
+            "ghp_",
+            "gho_",
+            "ghu_",
+            "ghs_",
+            "ghr_",
+            "github_pat",
+            "xox",
+            "aiza",
+            "sk-",
+            "x-amz",
+            "x-goog",
+            "code=",
+            "se=",
+            "sv=",
+            "sp=",
+            "databricks",
+            "users/",
+            "{{",
         ]
     )
 ) + tuple(sorted({*_KINDS, *_SETTINGS, *_WHOLE, *_PERSON}))

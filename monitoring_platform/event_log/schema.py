@@ -25,13 +25,7 @@ STRING, LONG, BOOL, DOUBLE = pa.string(), pa.int64(), pa.bool_(), pa.float64()
 #: `origin` of the log; everything is optional. Numbers are BIGINT, the rest text.
 ORIGIN_FIELDS: dict[str, pa.DataType] = {
     name: LONG if name in ("org_id", "user_id", "batch_id") else STRING
-    for name in (
-        "cloud region org_id user_id pipeline_id pipeline_type pipeline_name cluster_id update_id maintenance_id "
-        "table_id table_name flow_id flow_name batch_id request_id uc_resource_id dataset_name sink_name catalog_name "
-        "schema_name materialization_name operation_id flow_attempt_id source_name uc_table_id ingestion_source_type "
-        "uc_parent_table_id host ingestion_source_catalog_name ingestion_source_connection_name "
-        "ingestion_source_schema_name ingestion_source_table_name ingestion_source_table_version"
-    ).split()
+    for name in ["cloud", "region", "org_id", "user_id", "pipeline_id", "pipeline_type", "pipeline_name", "cluster_id", "update_id", "maintenance_id", "table_id", "table_name", "flow_id", "flow_name", "batch_id", "request_id", "uc_resource_id", "dataset_name", "sink_name", "catalog_name", "schema_name", "materialization_name", "operation_id", "flow_attempt_id", "source_name", "uc_table_id", "ingestion_source_type", "uc_parent_table_id", "host", "ingestion_source_catalog_name", "ingestion_source_connection_name", "ingestion_source_schema_name", "ingestion_source_table_name", "ingestion_source_table_version"]
 }
 ORIGIN = pa.struct(list(ORIGIN_FIELDS.items()))
 SEQUENCE = pa.struct(
@@ -53,22 +47,21 @@ EXCEPTION = pa.struct(
     ]
 )
 ERROR = pa.struct([("fatal", BOOL), ("exceptions", pa.list_(EXCEPTION))])
-EXPECTATION = pa.struct(
-    [("name", STRING), ("dataset", STRING), ("passed_records", LONG), ("failed_records", LONG)]
-)
+EXPECTATION = pa.struct([("name", STRING), ("dataset", STRING), ("passed_records", LONG), ("failed_records", LONG)])
 
 #: Counters and snapshots of `flow_progress.metrics`; a negative or unreadable number is null.
-FLOW_METRICS = (
-    "num_output_rows num_upserted_rows num_deleted_rows num_output_bytes executor_time_ms executor_cpu_time_ms "
-    "backlog_bytes backlog_records backlog_files backlog_seconds"
-).split()
+FLOW_METRICS = ["num_output_rows", "num_upserted_rows", "num_deleted_rows", "num_output_bytes", "executor_time_ms", "executor_cpu_time_ms", "backlog_bytes", "backlog_records", "backlog_files", "backlog_seconds"]
 
 _METRIC_KIND = "cumulative inside a (flow, batch_id), delta for gateway METRICS rows; null = not reported"
 _BACKLOG_KIND = "snapshot at event_ts; null = the source reports none"
 
 EVENT_COLUMNS: tuple[Column, ...] = (
-    Column("pipeline_id", STRING, "Identity of the pipeline (origin.pipeline_id, else the source's setting). Never null."),
-    Column("event_id", STRING, "The log's id, unique within a pipeline; derived from the content and flagged if absent."),
+    Column(
+        "pipeline_id", STRING, "Identity of the pipeline (origin.pipeline_id, else the source's setting). Never null."
+    ),
+    Column(
+        "event_id", STRING, "The log's id, unique within a pipeline; derived from the content and flagged if absent."
+    ),
     Column("event_ts", TIMESTAMP, "The log's timestamp, a UTC instant cut to microseconds. Never null."),
     Column("event_date", pa.date32(), "UTC date of event_ts; partition column."),
     Column("update_id", STRING, "Update (attempt) the event belongs to; null = outside any update."),
@@ -114,7 +107,9 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("error_fatal", BOOL, "error.fatal; null = no error or not said."),
     Column("exception_class", STRING, "Class of the first exception; null = none."),
     Column("exception_message", STRING, "Message of the first exception, redacted; null = none."),
-    Column("error_class", STRING, "Code in brackets at the start of the first exception's message, else its error_class."),
+    Column(
+        "error_class", STRING, "Code in brackets at the start of the first exception's message, else its error_class."
+    ),
     Column("sql_state", STRING, "sql_state of the first exception; null = not given."),
     Column("message", STRING, "For people only, redacted; may be null."),
     Column("sequence", SEQUENCE, "Ordering numbers; either half may be null."),
@@ -122,7 +117,9 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("error", ERROR, "The error as logged, redacted; exceptions may be null though the struct is not."),
     Column("details", STRING, "JSON text as logged, after redaction; null = none."),
     Column("extra", STRING, "JSON map of members no column has (new columns, unreadable structs); null = none."),
-    Column("flags", pa.list_(STRING), "What was odd or assumed about this row, see event_log.normalise; null = nothing."),
+    Column(
+        "flags", pa.list_(STRING), "What was odd or assumed about this row, see event_log.normalise; null = nothing."
+    ),
     Column("_source_pipeline", STRING, "Name of the pipeline the row came from, its id where no name is given."),
     Column("_source", STRING, "Access path: type of the source (files, delta)."),
     Column("_log", STRING, "Place of the log: file or table."),

@@ -56,8 +56,7 @@ def connect(warehouse: Warehouse, *tables: contracts.Table) -> duckdb.DuckDBPyCo
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
     for table in tables:
-        there = warehouse.exists(table)
-        con.register(table.name, warehouse.open(table).to_pyarrow_dataset() if there else table.schema.empty_table())
+        con.register(table.name, warehouse.dataset(table))
     return con
 
 
@@ -197,17 +196,46 @@ def _zero_rows(warehouse: Warehouse) -> pa.Table:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("no_duplicate_events", contracts.UNION.name, "ERROR",
-          "Each (pipeline_id, event_id) is there once, on the days that the newest files hold.", _duplicates),
-    Check("nothing_missing_downstream", contracts.UNION.name, "ERROR",
-          "What landed last is in the union, every update is in pipeline_runs, every mart is up to date.",
-          _missing_downstream),
-    Check("sources_reachable", contracts.PIPELINES.name, "ERROR",
-          "Every log could be read the last time it was tried.", _unreachable),
-    Check("latest_requests_succeeded", registry.REQUESTS.name, "WARN",
-          "No pipeline's latest request failed or is being retried after a failure.", _failing_requests),
-    Check("expectation_pass_rates", registry.EXPECTATION_RESULTS.name, "WARN",
-          "Every rule's latest result is at or above the configured pass rate.", _low_pass_rates),
-    Check("rows_where_usual", registry.PIPELINE_RUNS.name, "WARN",
-          "No pipeline's latest finished run wrote 0 rows where rows are usual; not reported is not zero.", _zero_rows),
+    Check(
+        "no_duplicate_events",
+        contracts.UNION.name,
+        "ERROR",
+        "Each (pipeline_id, event_id) is there once, on the days that the newest files hold.",
+        _duplicates,
+    ),
+    Check(
+        "nothing_missing_downstream",
+        contracts.UNION.name,
+        "ERROR",
+        "What landed last is in the union, every update is in pipeline_runs, every mart is up to date.",
+        _missing_downstream,
+    ),
+    Check(
+        "sources_reachable",
+        contracts.PIPELINES.name,
+        "ERROR",
+        "Every log could be read the last time it was tried.",
+        _unreachable,
+    ),
+    Check(
+        "latest_requests_succeeded",
+        registry.REQUESTS.name,
+        "WARN",
+        "No pipeline's latest request failed or is being retried after a failure.",
+        _failing_requests,
+    ),
+    Check(
+        "expectation_pass_rates",
+        registry.EXPECTATION_RESULTS.name,
+        "WARN",
+        "Every rule's latest result is at or above the configured pass rate.",
+        _low_pass_rates,
+    ),
+    Check(
+        "rows_where_usual",
+        registry.PIPELINE_RUNS.name,
+        "WARN",
+        "No pipeline's latest finished run wrote 0 rows where rows are usual; not reported is not zero.",
+        _zero_rows,
+    ),
 )

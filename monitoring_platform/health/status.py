@@ -63,13 +63,12 @@ WHERE state NOT IN ('seen', 'excluded') ORDER BY state, pipeline_name NULLS LAST
 def overview(warehouse: Warehouse) -> Overview:
     """Everything that `status` shows."""
     con = connect(warehouse, contracts.PIPELINES, contracts.QUARANTINE, PIPELINE_RUNS, REQUESTS, EXPECTATION_RESULTS)
-    union = warehouse.open(contracts.UNION) if warehouse.exists(contracts.UNION) else None
     return Overview(
         pipelines=_rows(con, _PIPELINES),
         attention=[run(warehouse, check) for check in CHECKS if check.name not in _LOOKS_AT_EVENTS],
         unseen=_rows(con, _UNSEEN),
         quarantined=_rows(con, "SELECT count(*) AS n FROM quarantine")[0]["n"],
-        events=union.to_pyarrow_dataset().count_rows() if union else 0,
+        events=warehouse.rows(contracts.UNION),
     )
 
 

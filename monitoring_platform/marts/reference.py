@@ -21,7 +21,12 @@ def reference() -> str:
 
 def _section(table: Table) -> str:
     keys = ", ".join(f"`{key}`" for key in table.keys) or "none"
-    lines = [f"## {table.name}\n", f"One row: {table.grain}. Key: {keys}.\n", "| column | type | meaning |", "| --- | --- | --- |"]
+    lines = [
+        f"## {table.name}\n",
+        f"One row: {table.grain}. Key: {keys}.\n",
+        "| column | type | meaning |",
+        "| --- | --- | --- |",
+    ]
     lines += [f"| `{c.name}` | {_type(c.type)} | {c.doc.replace('|', '/')} |" for c in table.columns]
     return "\n".join(lines) + "\n"
 

@@ -52,7 +52,11 @@ def refresh(warehouse: Warehouse, mart: Mart) -> Refreshed:
         _write(warehouse, mart, warehouse.spark.sql(mart.sql), report, by_event=True)
     elif report.touched:
         pipelines = pc.unique(news.touched["pipeline_id"])
-        rows = _pipeline_rows(warehouse, mart, pipelines) if mart.scope == "pipeline" else _update_rows(warehouse, mart, news)
+        rows = (
+            _pipeline_rows(warehouse, mart, pipelines)
+            if mart.scope == "pipeline"
+            else _update_rows(warehouse, mart, news)
+        )
         _write(warehouse, mart, rows, report, pipelines=pipelines, touched=news.touched)
     warehouse.advance(mart.name, news.mark)
     return report
@@ -71,7 +75,7 @@ def rebuild(warehouse: Warehouse, mart: Mart) -> int:
         _helpers(warehouse, mart, PIPELINE_RUNS.schema.empty_table())
     warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
     warehouse.advance(mart.name, mark)
-    return int(warehouse.open(mart.table).to_pyarrow_dataset().count_rows())
+    return warehouse.rows(mart.table)
 
 
 def behind(warehouse: Warehouse, mart: Mart) -> bool:
@@ -137,7 +141,9 @@ def _pipeline_rows(warehouse: Warehouse, mart: Mart, pipelines: pa.Array) -> Dat
     """Rows of the touched pipelines, from all their runs."""
     assert mart.upstream is not None
     upstream = BY_NAME[mart.upstream].table
-    warehouse.frame(warehouse.arrow(upstream, where=pc.field("pipeline_id").isin(pipelines))).createOrReplaceTempView("runs")
+    warehouse.frame(warehouse.arrow(upstream, where=pc.field("pipeline_id").isin(pipelines))).createOrReplaceTempView(
+        "runs"
+    )
     return warehouse.spark.sql(mart.sql)
 
 
@@ -153,17 +159,16 @@ def _write(
 ) -> None:
     """Write what differs from the stored rows of the same scope: nothing, an append, or one merge."""
     table = mart.table
-    dataset = warehouse.open(table).to_pyarrow_dataset()
-    if dataset.count_rows() == 0:
+    if warehouse.rows(table) == 0:
         warehouse.append(table, rows)
-        report.written = int(warehouse.open(table).to_pyarrow_dataset().count_rows())
+        report.written = warehouse.rows(table)
         return
     new = rows.select(*table.schema.names).toArrow().cast(table.schema)
     if by_event:
         scope = pc.field("event_id").isin(pc.unique(new["event_id"]))
     else:
         scope = pc.field("pipeline_id").isin(pipelines)
-    old = dataset.to_table(filter=scope).cast(table.schema)
+    old = warehouse.arrow(table, where=scope)
     if mart.scope == "update" and table is not PIPELINE_RUNS and touched is not None:
         old = _matching(old, touched, "SEMI")
     changed, gone = differences(new, old, table.keys)

@@ -14,7 +14,14 @@ import pyarrow as pa
 from monitoring_platform.event_log.schema import BOOL, DOUBLE, LONG, STRING, TIMESTAMP, Column
 from monitoring_platform.warehouse.contracts import Table
 
-_TYPES: dict[str, pa.DataType] = {"text": STRING, "long": LONG, "double": DOUBLE, "bool": BOOL, "time": TIMESTAMP, "dates": pa.list_(pa.date32())}
+_TYPES: dict[str, pa.DataType] = {
+    "text": STRING,
+    "long": LONG,
+    "double": DOUBLE,
+    "bool": BOOL,
+    "time": TIMESTAMP,
+    "dates": pa.list_(pa.date32()),
+}
 
 
 class Mart(NamedTuple):

@@ -178,8 +178,11 @@ ASSETS: list[dg.AssetsDefinition] = [
 
 def _table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
     path = warehouse.path(table)
-    rows = warehouse.open(table).to_pyarrow_dataset().count_rows() if warehouse.exists(table) else 0
-    return {"dagster/row_count": rows, "dagster/uri": path.as_uri(), "table": dg.MetadataValue.path(str(path))}
+    return {
+        "dagster/row_count": warehouse.rows(table),
+        "dagster/uri": path.as_uri(),
+        "table": dg.MetadataValue.path(str(path)),
+    }
 
 
 def _report_metadata(report: Ingested) -> dict[str, Any]:

@@ -14,9 +14,7 @@ _SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.
 
 @dg.multi_asset_check(
     name="health_checks",
-    specs=[
-        dg.AssetCheckSpec(check.name, asset=check.table, description=check.description) for check in CHECKS
-    ],
+    specs=[dg.AssetCheckSpec(check.name, asset=check.table, description=check.description) for check in CHECKS],
     can_subset=True,
 )
 def health_checks(context: dg.AssetCheckExecutionContext, platform: Platform) -> Iterator[dg.AssetCheckResult]:

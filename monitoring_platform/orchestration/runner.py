@@ -91,5 +91,3 @@ def _error(event: dg.DagsterEvent) -> str:
     while error is not None and error.cause is not None:
         error = error.cause
     return f"{event.step_key}: {error.message.strip() if error else 'failed'}"
-
-

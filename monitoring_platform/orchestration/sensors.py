@@ -84,7 +84,9 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
         memory = orjson.loads(context.cursor) if context.cursor else {}
         attempt = due(memory, work, now)
         if attempt is None:
-            return dg.SkipReason(f"asked for this work at {memory['asked_at']} already; repeated later if it stays undone")
+            return dg.SkipReason(
+                f"asked for this work at {memory['asked_at']} already; repeated later if it stays undone"
+            )
         ids = pipelines_with_news(found)
         known = set(context.instance.get_dynamic_partitions(str(PIPELINES.name)))
         new = sorted(set(ids) - known)

@@ -28,15 +28,11 @@ class Log(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows read, the cursor after them, and whether there is more to read right now.
-
-    `settled` are positions whose quarantined half line has been read again.
-    """
+    """Rows read, the cursor after them, and whether there is more to read right now."""
 
     rows: Iterable[Delivered | Unreadable]
     cursor: Cursor
     more: bool
-    settled: tuple[str, ...] = ()
 
 
 class SourceError(Exception):

@@ -11,6 +11,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,9 @@ _NAME = re.compile(r".*\.(?:jsonl|ndjson|json)(?:\.\d+)?(?:\.gz)?", re.I)
 _PIPELINE = re.compile(rb'"pipeline_id\\?"\s*:\s*\\?"((?:[^"\\]|\\u[0-9a-fA-F]{4})+)')
 _MARK = 4096  # bytes at either end of what was read that must be unchanged
 _BOM = b"\xef\xbb\xbf"
-HALF_LINE = "invalid JSON: last line is incomplete; it is read again when the file grows"
+_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
+_TOKENS = frozenset({"next_page_token", "prev_page_token"})
+HALF_LINE = "invalid JSON: the end is missing; it is read again when the file grows"
 
 
 class Files(NamedTuple):
@@ -64,14 +67,12 @@ class Files(NamedTuple):
     ) -> Chunk:
         seen = self.position(log)  # before the bytes: what is appended in between is news again
         content = _content(log)
-        if _is_document(content):
-            rows = list(_document(content))
-            return Chunk(rows, {"position": seen, "offset": 0, "line": 0, "head": "", "tail": ""}, more=False)
+        document = _document(content)
+        if document is not None:
+            return Chunk(document, {"position": seen, "offset": 0, "line": 0, "head": "", "tail": ""}, more=False)
         start = _resume(content, cursor) if cursor else 0
-        resumed = cursor if cursor and start == cursor["offset"] else None
-        chunk = _lines(content, start, resumed["line"] if resumed else 0, limit, seen)
-        half = resumed.get("half") if resumed else None
-        return chunk._replace(settled=(half,)) if half else chunk
+        line = cursor["line"] if cursor and start == cursor["offset"] else 0
+        return _lines(content, start, line, limit, seen)
 
 
 def _unreadable(log: Log, error: Exception) -> SourceError:
@@ -82,65 +83,86 @@ def _unreadable(log: Log, error: Exception) -> SourceError:
 
 def _content(log: Log) -> bytes:
     """The bytes of a file, unpacked. A gzip file that ends early gives what can be read."""
-    path = Path(log.location)
     try:
-        raw = path.read_bytes()
-        if not raw.startswith(b"\x1f\x8b"):
-            return raw
-        return gzip.decompress(raw)
-    except EOFError:
-        return zlib.decompressobj(wbits=31).decompress(raw)
+        raw = Path(log.location).read_bytes()
+        return _unpacked(raw) if raw.startswith(b"\x1f\x8b") else raw
     except (OSError, zlib.error) as error:
         raise _unreadable(log, error) from error
 
 
-def _is_document(content: bytes) -> bool:
-    """One JSON document over the whole file (an array or a REST page), not lines."""
-    body = content.removeprefix(_BOM).lstrip()
-    if body[:1] == b"[":
-        return True
-    if body[:1] != b"{":
-        return False
-    first, _, rest = body.partition(b"\n")
+def _unpacked(raw: bytes) -> bytes:
+    try:
+        return gzip.decompress(raw)
+    except EOFError:
+        parts = []
+        while raw:
+            member = zlib.decompressobj(wbits=31)
+            parts.append(member.decompress(raw))
+            raw = member.unused_data
+        return b"".join(parts)
+
+
+def _document(content: bytes) -> list[Delivered | Unreadable] | None:
+    """The rows of one JSON document over the whole file (an array or a REST page); None if the file is of lines."""
+    start = _START.match(content).end()  # type: ignore[union-attr]
+    if content[start : start + 1] not in (b"[", b"{"):
+        return None
+    newline = content.find(b"\n", start)
+    first, rest = (content[start:], b"") if newline < 0 else (content[start:newline], content[newline:])
     try:
         value = jsontext.loads(first)
-    except jsontext.INVALID:  # a pretty-printed object starts with a line that is no JSON by itself
-        return first.strip() == b"{" or _parses(body)
-    return isinstance(value, dict) and _is_page(value) and not rest.strip()
-
-
-def _parses(body: bytes) -> bool:
+        if rest and not rest.isspace():
+            return None
+        return _elements(value) if isinstance(value, list) or _events(value) is not None else None
+    except jsontext.INVALID:  # a pretty-printed document starts with a line that is no JSON by itself
+        pass
     try:
-        return isinstance(jsontext.loads(body), dict)
+        value = jsontext.loads(content[start:])
+        return _elements(value if isinstance(value, list) or _events(value) is not None else [value])
+    except jsontext.INVALID as error:
+        if not (first.startswith(b"[") or first.strip() == b"{") or _has_lines(rest):
+            return None
+        half = "unexpected end" in str(error)
+        reason = HALF_LINE if half else f"invalid JSON document: {error}"
+        return [Unreadable(reason, content.decode("utf-8", "replace"), "document")]
+
+
+def _has_lines(content: bytes) -> bool:
+    """Whether this reads as lines of which the one before is broken, not as what is left of an indented document."""
+    lines = [line.strip() for line in content.split(b"\n")]
+    return sum(map(_is_object, lines)) > sum(line.endswith(b",") for line in lines)
+
+
+def _is_object(text: bytes) -> bool:
+    try:
+        return text.startswith(b"{") and bool(jsontext.loads(text))
     except jsontext.INVALID:
         return False
 
 
-def _is_page(value: dict[str, Any]) -> bool:
-    return "timestamp" not in value and isinstance(value.get("events", value.get("events_json")), list)
+def _events(value: Any) -> list[Any] | None:
+    """The rows of a REST page; None if this is no page. A page without rows may hold its tokens only."""
+    if not isinstance(value, dict) or "timestamp" in value or "event_time" in value:
+        return None
+    for name in ("events", "events_json"):
+        if isinstance(value.get(name), list):
+            return list(value[name])
+    return [] if value and value.keys() <= _TOKENS else None
 
 
-def _document(content: bytes) -> Iterator[Delivered | Unreadable]:
-    try:
-        value = jsontext.loads(content.removeprefix(_BOM))
-    except jsontext.INVALID as error:
-        yield Unreadable(f"invalid JSON document: {error}", content.decode("utf-8", "replace"), "document")
-        return
-    if isinstance(value, dict):
-        value = value.get("events", value.get("events_json")) if _is_page(value) else [value]
-    for number, element in enumerate(value, 1):
-        yield from _row(element, f"element {number}", ())
+def _elements(value: Any) -> list[Delivered | Unreadable]:
+    listed = value if isinstance(value, list) else _events(value) or []
+    return [row for number, element in enumerate(listed, 1) for row in _row(element, f"element {number}", ())]
 
 
 def _row(value: Any, position: str, flags: tuple[str, ...]) -> Iterator[Delivered | Unreadable]:
-    """One parsed line or element: an event, a page of events, or an event as JSON text (`events_json`)."""
+    """One parsed line or element: an event, a page or array of events, or an event as JSON text (`events_json`)."""
     if isinstance(value, str):
-        try:
+        with suppress(*jsontext.INVALID):
             value = jsontext.loads(value)
-        except jsontext.INVALID:
-            pass
-    if isinstance(value, dict) and _is_page(value):
-        for number, element in enumerate(value.get("events", value.get("events_json")), 1):
+    inner = value if isinstance(value, list) else _events(value)
+    if inner is not None:
+        for number, element in enumerate(inner, 1):
             yield from _row(element, f"{position}, element {number}", flags)
     elif isinstance(value, dict):
         yield Delivered(value, position, flags)
@@ -163,27 +185,26 @@ def _marks(content: bytes, offset: int) -> tuple[str, str]:
 def _lines(content: bytes, start: int, line: int, limit: int, seen: Any) -> Chunk:
     """Whole lines from `start` on. A half last line is delivered as unreadable but not consumed."""
     rows: list[Delivered | Unreadable] = []
-    offset, size, half = start, len(content), None
-    while offset < size and len(rows) < limit and half is None:
+    offset, size, is_half = start, len(content), False
+    while offset < size and len(rows) < limit and not is_half:
         newline = content.find(b"\n", offset)
         text = content[offset : size if newline < 0 else newline]
-        text = (text.removeprefix(_BOM) if offset == 0 else text).strip()
+        text = text.strip().removeprefix(_BOM).strip()
         position = f"line {line + 1}"
         if text:
             try:
                 rows.extend(_row(jsontext.loads(text), position, ()))
             except jsontext.INVALID as error:
                 if newline < 0:
-                    half = position
+                    is_half = True
                     rows.append(Unreadable(HALF_LINE, text.decode("utf-8", "replace"), position))
                     continue
                 rows.extend(_lenient(text, position, error))
-        offset, line = (size if newline < 0 else newline + 1), line + 1
+        # The newline that a last line lacks belongs to it and may come with the next read.
+        offset, line = (size, line) if newline < 0 else (newline + 1, line + 1)
     head, tail = _marks(content, offset)
-    more = offset < size and half is None
+    more = offset < size and not is_half
     cursor: Cursor = {"position": None if more else seen, "offset": offset, "line": line, "head": head, "tail": tail}
-    if half is not None:
-        cursor["half"] = half
     return Chunk(rows, cursor, more)
 
 

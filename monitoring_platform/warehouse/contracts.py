@@ -49,9 +49,7 @@ UNION = Table(
     EVENT_COLUMNS,
     ("event_date",),
 )
-QUARANTINE = Table(
-    "quarantine", "one row or text that could not be placed", ("quarantine_id",), QUARANTINE_COLUMNS
-)
+QUARANTINE = Table("quarantine", "one row or text that could not be placed", ("quarantine_id",), QUARANTINE_COLUMNS)
 PIPELINES = Table(
     "pipelines",
     "one known pipeline, or one log whose pipeline is not known",

@@ -120,7 +120,9 @@ def fetch_jars() -> str:
     try:
         _spark(Engine(name="spark", master="local[1]")).stop()
     except Exception as error:
-        return f"engine spark: its jars could not be fetched ({type(error).__name__}); they are tried again on first use"
+        return (
+            f"engine spark: its jars could not be fetched ({type(error).__name__}); they are tried again on first use"
+        )
     return "engine spark: ready"
 
 

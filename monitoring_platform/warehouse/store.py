@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -83,11 +84,19 @@ class Warehouse:
     def open(self, table: Table | str) -> DeltaTable:
         return DeltaTable(str(self.path(table)))
 
-    def arrow(self, table: Table, columns: list[str] | None = None, where: Any = None) -> pa.Table:
-        """Rows of a table without the engine; the contract's empty table if it does not exist."""
+    def dataset(self, table: Table) -> Any:
+        """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if it does not exist."""
         if not self.exists(table):
-            return table.schema.empty_table().select(columns or table.schema.names)
-        return self.open(table).to_pyarrow_dataset().to_table(columns=columns, filter=where)
+            return ds.dataset(table.schema.empty_table())
+        return self.open(table).to_pyarrow_dataset(schema=table.schema)
+
+    def rows(self, table: Table) -> int:
+        """Number of rows, from the files' footers."""
+        return int(self.dataset(table).count_rows())
+
+    def arrow(self, table: Table, columns: list[str] | None = None, where: Any = None) -> pa.Table:
+        """Rows of a table without the engine; none if it does not exist."""
+        return self.dataset(table).to_table(columns=columns, filter=where)
 
     def added(self, table: Table, since: Mark | None) -> tuple[list[delta_log.DataFile], Mark]:
         """Files added to one of our own append-only tables after the mark, and the mark after them."""
@@ -145,7 +154,9 @@ class Warehouse:
     def frame(self, rows: pa.Table) -> DataFrame:
         """Arrow rows as a DataFrame."""
         if rows.num_rows:
-            return self.spark.createDataFrame(rows)
+            # Apache Spark takes an empty batch for the end and drops the rows after it.
+            filled = [batch for batch in rows.to_batches() if batch.num_rows]
+            return self.spark.createDataFrame(pa.Table.from_batches(filled, rows.schema))
         return self.spark.createDataFrame([], from_arrow_schema(rows.schema))
 
     def append(self, table: Table, rows: DataFrame) -> None:

@@ -61,7 +61,7 @@ def make_spark_tables(place: Site, folder: Path) -> None:
     event = (
         "SELECT id, CAST(time AS TIMESTAMP) AS timestamp, 'update_progress' AS event_type, "
         "named_struct('pipeline_id', concat(pipeline_id, '{0}'), 'update_id', 'u') AS origin, "
-        "'{{\"update_progress\": {{\"state\": \"RUNNING\"}}}}' AS details FROM made"
+        '\'{{"update_progress": {{"state": "RUNNING"}}}}\' AS details FROM made'
     )
     for name, settings in (
         ("deleted", "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'"),

@@ -25,7 +25,9 @@ def run(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def filled(site: Site) -> Site:
     """One pipeline that failed, one that is fine, after one cycle in this process."""
-    site.write("a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"), state("x", 0, "COMPLETED", pipeline_id="q"))
+    site.write(
+        "a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"), state("x", 0, "COMPLETED", pipeline_id="q")
+    )
     site.cycle()
     return site
 
@@ -89,7 +91,10 @@ def test_no_sources_is_not_a_crash(site: Site) -> None:
 def test_sql(filled: Site) -> None:
     """JSON and CSV; a cell that would start a formula is neutralised; nothing outside the tables can be read."""
     found = run(filled, "sql", "SELECT pipeline_id, status FROM pipeline_runs ORDER BY 1", "--json")
-    assert json.loads(found.stdout) == [{"pipeline_id": "p", "status": "FAILED"}, {"pipeline_id": "q", "status": "COMPLETED"}]
+    assert json.loads(found.stdout) == [
+        {"pipeline_id": "p", "status": "FAILED"},
+        {"pipeline_id": "q", "status": "COMPLETED"},
+    ]
     cells = run(filled, "sql", "SELECT '=1+1' AS a, -5 AS b", "--csv")
     assert cells.stdout.splitlines() == ["a,b", "'=1+1,-5"]
     assert run(filled, "sql", "SELECT * FROM read_text('monitoring.yaml')").returncode == 2

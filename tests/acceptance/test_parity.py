@@ -67,48 +67,98 @@ def rules(*results: tuple[str, str | None, Any, Any]) -> Row:
 def updates() -> tuple[list[Row], list[Row], list[Row]]:
     """Life cycles: every phase, ends that conflict or come late, clocks that are wrong, internal runs, settings."""
     where: Row = {"pipeline_id": "updates"}
-    names = "QUEUED CREATED WAITING_FOR_RESOURCES INITIALIZING RESETTING SETTING_UP_TABLES RUNNING STOPPING".split()
+    names = ["QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING"]
     first = [
-        create("c1", 0.123, update_id="all", **where, body={"cause": "USER_ACTION", "full_refresh": "false"},
-               config={"serverless": True, "continuous": "false", "catalog": "main", "target": "t", "edition": "CORE"}),
+        create(
+            "c1",
+            0.123,
+            update_id="all",
+            **where,
+            body={"cause": "USER_ACTION", "full_refresh": "false"},
+            config={"serverless": True, "continuous": "false", "catalog": "main", "target": "t", "edition": "CORE"},
+        ),
         *(state(f"s{i}", 1 + i * 1.237, name, update_id="all", **where) for i, name in enumerate(names)),
         # Phases that come more than once: sums of fractions must not depend on the order of summing.
-        *(state(f"r{i}", 20 + i * 0.773, ("RUNNING", "INITIALIZING")[i % 2], update_id="all", **where) for i in range(41)),
+        *(
+            state(f"r{i}", 20 + i * 0.773, ("RUNNING", "INITIALIZING")[i % 2], update_id="all", **where)
+            for i in range(41)
+        ),
         state("conflict1", 60.001, "COMPLETED", update_id="all", **where),
         state("conflict2", 60.002, "FAILED", update_id="all", **where),
         state("after", 61, "RUNNING", update_id="all", **where),
-        state("canceled", 70, "CANCELLED", update_id="stopped", **where) | {
-            "details": {"update_progress": {"state": "CANCELLED", "cancellation_cause": "USER_ACTION"}}},
+        state("canceled", 70, "CANCELLED", update_id="stopped", **where)
+        | {"details": {"update_progress": {"state": "CANCELLED", "cancellation_cause": "USER_ACTION"}}},
         event("silent", 80, "hook_progress", {"name": "h", "status": "x"}, update_id="no-state", **where),
-        event("failing", 81, "flow_progress", None, update_id="no-state", level="ERROR", **where,
-              error={"fatal": True, "exceptions": [{"class_name": "E", "message": "[A.B] broken"}]}),
-        event("warning", 82, "deprecation", {"message": "m"}, update_id="no-state", level="WARN", **where,
-              error={"exceptions": [{"message": "only a warning", "error_class": "W", "sql_state": "42000"}]}),
+        event(
+            "failing",
+            81,
+            "flow_progress",
+            None,
+            update_id="no-state",
+            level="ERROR",
+            **where,
+            error={"fatal": True, "exceptions": [{"class_name": "E", "message": "[A.B] broken"}]},
+        ),
+        event(
+            "warning",
+            82,
+            "deprecation",
+            {"message": "m"},
+            update_id="no-state",
+            level="WARN",
+            **where,
+            error={"exceptions": [{"message": "only a warning", "error_class": "W", "sql_state": "42000"}]},
+        ),
         event("plain-error", 83, "user_action", None, update_id=None, level="ERROR", message="without error", **where),
         event("in-words", 84, "update_progress", None, update_id="in-words", message="Update 12ab is FAILED.", **where),
         # Equal times: the sequence decides, then the id; a missing number comes last.
         state("tie-b", 90, "INITIALIZING", update_id="tie", sequence={"control_plane_seq_no": 5}, **where),
         state("tie-a", 90, "RUNNING", update_id="tie", sequence={"control_plane_seq_no": 9}, **where),
-        state("tie-c", 90, "CREATED", update_id="tie", **where,
-              sequence={"control_plane_seq_no": 5, "data_plane_id": {"instance": "i", "seq_no": 1}}),
+        state(
+            "tie-c",
+            90,
+            "CREATED",
+            update_id="tie",
+            **where,
+            sequence={"control_plane_seq_no": 5, "data_plane_id": {"instance": "i", "seq_no": 1}},
+        ),
         state("tie-d", 90, "SETTING_UP_TABLES", update_id="tie", **where),
         # Far-future clocks.
         state("future1", 100, "RUNNING", update_id="future", **where),
         {**state("future2", 0, "COMPLETED", update_id="future", **where), "timestamp": "2999-01-01T00:00:00Z"},
-        {**state("future3", 0, "RUNNING", update_id="only-future", **where), "timestamp": "2999-12-31T23:59:59.999999Z"},
+        {
+            **state("future3", 0, "RUNNING", update_id="only-future", **where),
+            "timestamp": "2999-12-31T23:59:59.999999Z",
+        },
         # Internal runs, and settings that change during one update.
         create("explore", 110, update_id="explore", body={"explore_only": "TRUE"}, **where),
         create("validate", 111, update_id="validate", body={"validate_only": 1}, **where),
         event("maintenance", 112, "maintenance_progress", {}, update_id="maintenance", maintenance_id="m", **where),
-        create("old-runtime", 113, update_id="settings", pipeline_name="old name", **where,
-               body={"runtime_version": {"dbr_version": "10.4"}, "failed_attempts": "0", "cause": "API_CALL"},
-               config={"photon": False, "development": True, "channel": "PREVIEW", "schema": "s", "serverless": False}),
-        event("new-runtime", 114, "runtime_details", {"dbr_version": "15.4"}, update_id="settings",
-              pipeline_name="näm €", pipeline_type="WORKSPACE", **where),
+        create(
+            "old-runtime",
+            113,
+            update_id="settings",
+            pipeline_name="old name",
+            **where,
+            body={"runtime_version": {"dbr_version": "10.4"}, "failed_attempts": "0", "cause": "API_CALL"},
+            config={"photon": False, "development": True, "channel": "PREVIEW", "schema": "s", "serverless": False},
+        ),
+        event(
+            "new-runtime",
+            114,
+            "runtime_details",
+            {"dbr_version": "15.4"},
+            update_id="settings",
+            pipeline_name="näm €",
+            pipeline_type="WORKSPACE",
+            **where,
+        ),
         state("night", 86_399.9, "RUNNING", update_id="midnight", **where),
     ]
     second = [
-        create("late-create", 5, update_id="no-state", body={"cause": "SERVICE_UPGRADE", "full_refresh": True}, **where),
+        create(
+            "late-create", 5, update_id="no-state", body={"cause": "SERVICE_UPGRADE", "full_refresh": True}, **where
+        ),
         state("late-between", 20.4, "STOPPING", update_id="all", **where),
         state("morning", 86_400.1, "COMPLETED", update_id="midnight", **where),
         state("ends", 101, "FAILED", update_id="tie", level="ERROR", message="it failed", **where),
@@ -116,8 +166,16 @@ def updates() -> tuple[list[Row], list[Row], list[Row]]:
     third = [
         state("very-late", 0.001, "QUEUED", update_id="all", **where),
         state("later-end", 62, "COMPLETED", update_id="all", **where),
-        event("late-error", 85, "cluster_resources", None, update_id="no-state", level="ERROR", **where,
-              error={"fatal": "false", "exceptions": "text only"}),
+        event(
+            "late-error",
+            85,
+            "cluster_resources",
+            None,
+            update_id="no-state",
+            level="ERROR",
+            **where,
+            error={"fatal": "false", "exceptions": "text only"},
+        ),
         event("kind", 109, "maintenance_progress", {}, update_id="stopped", maintenance_id="m2", **where),
     ]
     return first, second, third
@@ -125,7 +183,10 @@ def updates() -> tuple[list[Row], list[Row], list[Row]]:
 
 def retries() -> tuple[list[Row], list[Row], list[Row]]:
     """Requests: chains with and without request_id, open, canceled, cut at the start; a late row that joins two."""
-    def attempt(pipeline: str, update: str, seconds: float, cause: str | None, end: str | None, **more: Any) -> list[Row]:
+
+    def attempt(
+        pipeline: str, update: str, seconds: float, cause: str | None, end: str | None, **more: Any
+    ) -> list[Row]:
         where = {"pipeline_id": pipeline, "update_id": update, **{k: v for k, v in more.items() if k == "request_id"}}
         attempts = {"failed_attempts": more["failed_attempts"]} if "failed_attempts" in more else {}
         rows = [create(f"{update}-c", seconds, body={**({"cause": cause} if cause else {}), **attempts}, **where)]
@@ -133,14 +194,18 @@ def retries() -> tuple[list[Row], list[Row], list[Row]]:
 
     retry = "RETRY_ON_FAILURE"
     first = [
-        *attempt("chain", "a1", 0, "JOB_TASK", "FAILED"), *attempt("chain", "a2", 100, retry, "FAILED"),
-        *attempt("chain", "b1", 300, "USER_ACTION", "COMPLETED"), *attempt("chain", "b2", 400, retry, "COMPLETED"),
-        *attempt("chain", "c1", 500, None, "FAILED"), *attempt("chain", "c2", 600, retry, "CANCELED"),
+        *attempt("chain", "a1", 0, "JOB_TASK", "FAILED"),
+        *attempt("chain", "a2", 100, retry, "FAILED"),
+        *attempt("chain", "b1", 300, "USER_ACTION", "COMPLETED"),
+        *attempt("chain", "b2", 400, retry, "COMPLETED"),
+        *attempt("chain", "c1", 500, None, "FAILED"),
+        *attempt("chain", "c2", 600, retry, "CANCELED"),
         *attempt("chain", "c3", 700, retry, None),
         *attempt("named", "n1", 0, "API_CALL", "FAILED", request_id="req"),
         *attempt("named", "n2", 100, retry, "FAILED", request_id="req", failed_attempts=1),
         *attempt("named", "m1", 200, retry, None, request_id="cut", failed_attempts=3),
-        *attempt("named", "o1", 300, None, "FAILED"), *attempt("named", "o2", 300, retry, "FAILED"),
+        *attempt("named", "o1", 300, None, "FAILED"),
+        *attempt("named", "o2", 300, retry, "FAILED"),
         *attempt("orphan", "z1", 0, retry, "FAILED"),
     ]
     second = [
@@ -162,12 +227,31 @@ def flows() -> tuple[list[Row], list[Row], list[Row]]:
     """Counters: batches, deltas, overflow, unknown; statuses that reopen; backlog; names that are none."""
     where: Row = {"pipeline_id": "flows", "update_id": "u"}
     far: Row = {"pipeline_id": "flows", "update_id": "far"}
-    gateway: Row = {"pipeline_id": "gateway", "update_id": "g", "pipeline_type": "ingestion_gateway", "level": "METRICS"}
+    gateway: Row = {
+        "pipeline_id": "gateway",
+        "update_id": "g",
+        "pipeline_type": "ingestion_gateway",
+        "level": "METRICS",
+    }
     first = [
-        counted("b1", 1, "batched", metrics={"num_output_rows": 5, "backlog_bytes": "900"}, batch_id=0, flow_id="f1", **where),
+        counted(
+            "b1",
+            1,
+            "batched",
+            metrics={"num_output_rows": 5, "backlog_bytes": "900"},
+            batch_id=0,
+            flow_id="f1",
+            **where,
+        ),
         counted("b2", 2, "batched", metrics={"num_output_rows": 9, "backlog_bytes": 100}, batch_id=0, **where),
-        counted("b3", 3, "batched", batch_id=1, **where,
-                metrics={"num_output_rows": 4, "executor_time_ms": 7, "executor_cpu_time_ms": 5_000_000_000}),
+        counted(
+            "b3",
+            3,
+            "batched",
+            batch_id=1,
+            **where,
+            metrics={"num_output_rows": 4, "executor_time_ms": 7, "executor_cpu_time_ms": 5_000_000_000},
+        ),
         counted("b4", 4, "batched", "COMPLETED", **where),
         counted("x1", 1, "two ids", metrics={"num_upserted_rows": 1}, batch_id=0, flow_id="f1", **where),
         counted("x2", 2, "two ids", metrics={"num_upserted_rows": 2}, batch_id=0, flow_id="f2", **where),
@@ -176,19 +260,40 @@ def flows() -> tuple[list[Row], list[Row], list[Row]]:
         counted("e2", 2.5, "events", "PLANNING", metrics={"num_deleted_rows": "3"}, **where),
         counted("m1", 1, "metrics level", metrics={"num_output_rows": 3}, level="METRICS", batch_id=1, **where),
         counted("m2", 2, "metrics level", metrics={"num_output_rows": 4}, level="METRICS", batch_id=1, **where),
-        *(counted(f"g{i}", i, "emits", metrics={"num_output_rows": 10 + i, "num_deleted_rows": None}, **gateway,
-                  streaming_metrics={"event_time": {"min": f"2026-01-01T00:0{i}:00Z", "max": f"2026-01-01T01:0{i}:00Z"}})
-          for i in range(4)),
+        *(
+            counted(
+                f"g{i}",
+                i,
+                "emits",
+                metrics={"num_output_rows": 10 + i, "num_deleted_rows": None},
+                **gateway,
+                streaming_metrics={"event_time": {"min": f"2026-01-01T00:0{i}:00Z", "max": f"2026-01-01T01:0{i}:00Z"}},
+            )
+            for i in range(4)
+        ),
         counted("h1", 1, "too much", metrics={"num_output_rows": HUGE, "num_upserted_rows": HUGE}, batch_id=0, **where),
         counted("h2", 2, "too much", metrics={"num_output_rows": HUGE, "num_upserted_rows": 1}, batch_id=1, **where),
-        counted("h3", 1, "much", metrics={"num_output_rows": HUGE, "num_deleted_rows": HUGE}, update_id="much",
-                pipeline_id="flows"),
+        counted(
+            "h3",
+            1,
+            "much",
+            metrics={"num_output_rows": HUGE, "num_deleted_rows": HUGE},
+            update_id="much",
+            pipeline_id="flows",
+        ),
         counted("h4", 1, "much too", metrics={"num_output_rows": HUGE}, update_id="much", pipeline_id="flows"),
         counted("q1", 1, "dropping", data_quality={"dropped_records": 0}, **where),
         counted("q2", 2, "dropping", data_quality={"dropped_records": None}, **where),
         counted("o1", 5, "reopened", "COMPLETED", **where),
         counted("o2", 6, "reopened", "RUNNING", **where),
-        counted("o3", 7, "reopened", None, metrics={"backlog_records": 3, "backlog_files": 1, "backlog_seconds": 60}, **where),
+        counted(
+            "o3",
+            7,
+            "reopened",
+            None,
+            metrics={"backlog_records": 3, "backlog_files": 1, "backlog_seconds": 60},
+            **where,
+        ),
         counted("p1", 1, "pipelines.flowTimeMetrics.missingFlowName", metrics={"num_output_rows": 1}, **where),
         flow("p2", 2, None, {"status": "RUNNING", "metrics": {"num_output_rows": 1}}, **where),  # type: ignore[arg-type]
         event("d1", 0, "flow_definition", {"output_dataset": "main.t.out"}, flow_name="batched", **where),
@@ -199,7 +304,9 @@ def flows() -> tuple[list[Row], list[Row], list[Row]]:
         counted("w2", 9, "future", "STARTING", **far),
     ]
     second = [
-        counted("b5", 2.5, "batched", metrics={"num_output_rows": 11, "backlog_bytes": 5}, batch_id=1, flow_id="f1", **where),
+        counted(
+            "b5", 2.5, "batched", metrics={"num_output_rows": 11, "backlog_bytes": 5}, batch_id=1, flow_id="f1", **where
+        ),
         counted("b6", 5, "batched", "IDLE", metrics={"num_output_rows": HUGE}, batch_id=2, **where),
         counted("g9", 9, "emits", metrics={"num_output_rows": 1}, **gateway),
         counted("o4", 8, "reopened", "STOPPED", **where),
@@ -217,10 +324,24 @@ def expectations() -> tuple[list[Row], list[Row], list[Row]]:
     first = [
         create("c", 0, config={"catalog": "main", "schema": "silver"}, **where),
         event("d", 0, "flow_definition", {"output_dataset": "main.silver.out"}, flow_name="named nothing", **where),
-        counted("e1", 1, "f", batch_id=0, **where, data_quality=rules(
-            ("one part", "orders", 90, 10), ("two", "silver.orders", 3, 0), ("three", "main.silver.orders", 0, 3),
-            ("dotted", "`odd.name`", 1, 2), ("ticks", "`main`.`sil``ver`.`a.b`", 7, 0), ("mixed", "main.`silver`.x", 1, 1),
-            ("none", "orders", 0, 0), ("half", "orders", 5, None), ("unknown", "orders", None, None))),
+        counted(
+            "e1",
+            1,
+            "f",
+            batch_id=0,
+            **where,
+            data_quality=rules(
+                ("one part", "orders", 90, 10),
+                ("two", "silver.orders", 3, 0),
+                ("three", "main.silver.orders", 0, 3),
+                ("dotted", "`odd.name`", 1, 2),
+                ("ticks", "`main`.`sil``ver`.`a.b`", 7, 0),
+                ("mixed", "main.`silver`.x", 1, 1),
+                ("none", "orders", 0, 0),
+                ("half", "orders", 5, None),
+                ("unknown", "orders", None, None),
+            ),
+        ),
         counted("e2", 2, "f", batch_id=0, **where, data_quality=rules(("one part", "`orders`", 95, 11))),
         counted("e3", 3, "f", batch_id=1, **where, data_quality=rules(("one part", "main.silver.orders", 7, 3))),
         counted("e4", 4, "g", **where, data_quality=rules(("one part", "silver.`orders`", 1, 1))),
@@ -228,19 +349,44 @@ def expectations() -> tuple[list[Row], list[Row], list[Row]]:
         counted("e6", 6, "named nothing", **where, data_quality=rules(("no dataset", None, 2, 1))),
         counted("e7", 7, "nothing at all", **where, data_quality=rules(("no dataset", None, 2, 1))),
         counted("e8", 8, "h", dataset_name="main.o.d", **where, data_quality=rules(("no dataset", None, 2, 1))),
-        counted("e9", 9, "h", catalog_name="other", schema_name="sch", **where,
-                data_quality=rules(("own place", "orders", 1, 3), ("too much", "orders", HUGE, 7))),
-        counted("f1", 10, "h", **where, data_quality=rules(("it's \"odd\" näme", "orders", 3, 7), ("too much", "orders", HUGE, 7))),
-        counted("f2", 11, "f", update_id="no-defaults", pipeline_id="quality", data_quality=rules(
-            ("one part", "orders", 2, 1), ("two", "silver.orders", 2, 1))),
+        counted(
+            "e9",
+            9,
+            "h",
+            catalog_name="other",
+            schema_name="sch",
+            **where,
+            data_quality=rules(("own place", "orders", 1, 3), ("too much", "orders", HUGE, 7)),
+        ),
+        counted(
+            "f1",
+            10,
+            "h",
+            **where,
+            data_quality=rules(('it\'s "odd" näme', "orders", 3, 7), ("too much", "orders", HUGE, 7)),
+        ),
+        counted(
+            "f2",
+            11,
+            "f",
+            update_id="no-defaults",
+            pipeline_id="quality",
+            data_quality=rules(("one part", "orders", 2, 1), ("two", "silver.orders", 2, 1)),
+        ),
         flow("f3", 12, None, {"data_quality": rules(("nameless", "orders", 2, 1))}, **where),  # type: ignore[arg-type]
     ]
     second = [
         counted("e10", 3.5, "f", batch_id=1, **where, data_quality=rules(("one part", "orders", 9, 3))),
         # Only now the defaults become known: the qualified name of stored rows changes, and with it the rows.
         create("late", 0, config={"catalog": "late", "schema": "ly"}, update_id="no-defaults", pipeline_id="quality"),
-        counted("e11", 12, "f", update_id="no-defaults", pipeline_id="quality", data_quality=rules(
-            ("one part", "`ly`.`orders`", 2, 1))),
+        counted(
+            "e11",
+            12,
+            "f",
+            update_id="no-defaults",
+            pipeline_id="quality",
+            data_quality=rules(("one part", "`ly`.`orders`", 2, 1)),
+        ),
     ]
     third = [counted("e12", 13, "k", **where, data_quality=rules(("one part", "late.`silver`.orders", 1, 0)))]
     return first, second, third
@@ -251,9 +397,14 @@ def repeats() -> tuple[list[Row], list[Row], list[Row]]:
     where: Row = {"pipeline_id": "repeats", "update_id": "r"}
     once, cut = state("twice", 1, "RUNNING", **where), state("cut", 2, "RUNNING", message="cut", **where)
     first = [
-        once, once, {**cut, "truncation": {"truncated_fields": [{"field_name": "message"}]}}, {**cut, "message": "whole"},
-        state("conflict", 3, "RUNNING", **where), state("conflict", 4, "STOPPING", **where),
-        {**state("no id", 5, "RUNNING", **where), "id": None}, {**state("no id", 5, "RUNNING", **where), "id": None},
+        once,
+        once,
+        {**cut, "truncation": {"truncated_fields": [{"field_name": "message"}]}},
+        {**cut, "message": "whole"},
+        state("conflict", 3, "RUNNING", **where),
+        state("conflict", 4, "STOPPING", **where),
+        {**state("no id", 5, "RUNNING", **where), "id": None},
+        {**state("no id", 5, "RUNNING", **where), "id": None},
         {"timestamp": "never", "origin": {"pipeline_id": "repeats"}, "id": "nowhere"},
         {**state("unknown", 6, "RUNNING", **where), "novel": {"deep": [1, 2.5, "x"]}, "event_type": "BRAND_NEW"},
     ]
@@ -292,7 +443,9 @@ def deliver_tables(folder: Path) -> None:
             )
         new = rows.slice(int(number) * 3 - 3)
         write_deltalake(str(plain), new, mode="append")
-        new = new.set_column(4, "origin", pa.array([{**o, "pipeline_id": "deleted"} for o in new["origin"].to_pylist()]))
+        new = new.set_column(
+            4, "origin", pa.array([{**o, "pipeline_id": "deleted"} for o in new["origin"].to_pylist()])
+        )
         spark.createDataFrame(new).createOrReplaceTempView("parity_rows")
         spark.sql("INSERT INTO parity_log SELECT * FROM parity_rows").collect()
         if number != "1":
@@ -339,7 +492,13 @@ class Ran(NamedTuple):
 
 
 def run(engine: Row, deliveries: Path, site: Path, out: Path) -> Ran:
-    command = [sys.executable, "-m", "tests.acceptance.parity_cycle", json.dumps(engine), *map(str, (deliveries, site, out))]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.acceptance.parity_cycle",
+        json.dumps(engine),
+        *map(str, (deliveries, site, out)),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
     return Ran(out)
@@ -423,7 +582,7 @@ def test_rebuild_gives_what_the_increments_gave_spark(spark: Ran) -> None:
 def assert_rebuilt(ran: Ran) -> None:
     for mart in MARTS:
         kept, rebuilt = rows_of(ran.table("3", mart.name)), rows_of(ran.table("rebuilt", mart.name))
-        assert kept == rebuilt, f"{mart.name}: {explain(sorted((kept - rebuilt)), sorted((rebuilt - kept)))}"
+        assert kept == rebuilt, f"{mart.name}: {explain(sorted(kept - rebuilt), sorted(rebuilt - kept))}"
 
 
 @needs_spark
@@ -447,7 +606,9 @@ def test_embedded_reads_what_spark_wrote(spark: Ran, make_site: Any) -> None:
     place: Site = make_site(config=f"sources: [{{type: delta, path: '{spark.out / 'made'}'}}]\n")
     place.cycle()
     found = Counter((row["pipeline_id"], row["event_id"]) for row in place.rows("all_pipelines_event_log"))
-    expected = [("spark-made-deleted", f"s{i}") for i in range(1, 6)] + [("spark-made-mapped", f"s{i}") for i in range(6)]
+    expected = [("spark-made-deleted", f"s{i}") for i in range(1, 6)] + [
+        ("spark-made-mapped", f"s{i}") for i in range(6)
+    ]
     assert found == Counter(expected)
     assert {row["update_state"] for row in place.rows("all_pipelines_event_log")} == {"RUNNING"}
 

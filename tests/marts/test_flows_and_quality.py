@@ -32,8 +32,19 @@ def test_gateway_metrics_are_deltas(site: Site) -> None:
     for kind in ("INGESTION_GATEWAY", "WORKSPACE"):
         for number in (7, 7, 3):
             id_ = f"{kind}{len(site.logs.joinpath('a.jsonl').read_bytes()) if (site.logs / 'a.jsonl').exists() else 0}"
-            site.write("a.jsonl", flow(id_, 0, "f", {"metrics": {"num_upserted_rows": number}}, batch_id=1, level="METRICS",
-                                       pipeline_type=kind, update_id=kind))
+            site.write(
+                "a.jsonl",
+                flow(
+                    id_,
+                    0,
+                    "f",
+                    {"metrics": {"num_upserted_rows": number}},
+                    batch_id=1,
+                    level="METRICS",
+                    pipeline_type=kind,
+                    update_id=kind,
+                ),
+            )
     site.cycle()
     found = {r["update_id"]: (r["rows_upserted"], r["metric_basis"]) for r in site.rows("flow_metrics")}
     assert found == {"INGESTION_GATEWAY": (17, "delta_sum"), "WORKSPACE": (7, "batch_max")}
@@ -79,13 +90,18 @@ def test_status_times_and_backlog(site: Site) -> None:
     site.write("a.jsonl", *(flow(str(i), second, "f", body) for i, (second, body) in enumerate(steps)))
     site.cycle()
     row = site.row("flow_metrics")
-    assert (row["status"], row["end_ts"].second, row["duration_seconds"], row["active_seconds"]) == ("COMPLETED", 9, 10.0, 6.0)
+    assert (row["status"], row["end_ts"].second, row["duration_seconds"], row["active_seconds"]) == (
+        "COMPLETED",
+        9,
+        10.0,
+        6.0,
+    )
     assert (row["peak_backlog_bytes"], row["last_backlog_bytes"], row["peak_backlog_files"]) == (900, 100, None)
 
 
 def test_unknown_statuses_pass(site: Site) -> None:
     """R-FLOW-02."""
-    names = "QUEUED STARTING RUNNING COMPLETED FAILED SKIPPED STOPPED IDLE EXCLUDED PLANNING Dreaming".split()
+    names = ["QUEUED", "STARTING", "RUNNING", "COMPLETED", "FAILED", "SKIPPED", "STOPPED", "IDLE", "EXCLUDED", "PLANNING", "Dreaming"]
     site.write("a.jsonl", *(flow(name, 0, name, {"status": name}) for name in names))
     site.cycle()
     assert {r["flow_name"]: r["status"] for r in site.rows("flow_metrics")} == {name: name for name in names}
@@ -93,11 +109,20 @@ def test_unknown_statuses_pass(site: Site) -> None:
 
 def test_dropped_records_zero_null_and_absent_stay_apart(site: Site) -> None:
     """R-QUAL-07, quirk 9."""
-    for name, quality in (("zero", {"dropped_records": 0}), ("null", {"dropped_records": None, "expectations": []}), ("none", None)):
+    for name, quality in (
+        ("zero", {"dropped_records": 0}),
+        ("null", {"dropped_records": None, "expectations": []}),
+        ("none", None),
+    ):
         site.write("a.jsonl", flow(name, 0, name, {"status": "COMPLETED", "data_quality": quality}))
     site.write("a.jsonl", flow("x", 0, "some", {"data_quality": {"dropped_records": 4}}, update_id="v"))
     site.cycle()
-    assert {r["flow_name"]: r["rows_dropped"] for r in site.rows("flow_metrics")} == {"zero": 0, "null": None, "none": None, "some": 4}
+    assert {r["flow_name"]: r["rows_dropped"] for r in site.rows("flow_metrics")} == {
+        "zero": 0,
+        "null": None,
+        "none": None,
+        "some": 4,
+    }
     assert {r["update_id"]: r["rows_dropped"] for r in site.rows("pipeline_runs")} == {"u": 0, "v": 4}
 
 
@@ -127,7 +152,9 @@ def test_rates(site: Site) -> None:
     rules = [_rule(name, *counts) for name, counts in given.items()]
     site.write("a.jsonl", flow("1", 0, "f", {"data_quality": {"expectations": rules}}))
     site.cycle()
-    found = {r["expectation"]: r["pass_rate_pct"] and round(r["pass_rate_pct"], 2) for r in site.rows("expectation_results")}
+    found = {
+        r["expectation"]: r["pass_rate_pct"] and round(r["pass_rate_pct"], 2) for r in site.rows("expectation_results")
+    }
     assert found == {"a": 99.84, "b": 100.0, "c": 99.70, "d": None, "e": None}
 
 
@@ -136,10 +163,17 @@ def test_rules_by_batch_flow_and_dataset(site: Site) -> None:
     counts = [("f", 1, 10, 0), ("f", 1, 20, 2), ("f", 2, 5, 1), ("g", 1, 100, 0)]
     for number, (name, batch, passed, failed) in enumerate(counts):
         rules = [_rule("ok", passed, failed)]
-        site.write("a.jsonl", flow(str(number), number, name, {"data_quality": {"expectations": rules}}, batch_id=batch))
-    site.write("a.jsonl", flow("x", 9, "f", {"data_quality": {"expectations": [_rule("ok", 1, 1, "other")]}}, batch_id=1))
+        site.write(
+            "a.jsonl", flow(str(number), number, name, {"data_quality": {"expectations": rules}}, batch_id=batch)
+        )
+    site.write(
+        "a.jsonl", flow("x", 9, "f", {"data_quality": {"expectations": [_rule("ok", 1, 1, "other")]}}, batch_id=1)
+    )
     site.cycle()
-    found = {r["dataset"]: (r["passed_records"], r["failed_records"], r["flow_names"]) for r in site.rows("expectation_results")}
+    found = {
+        r["dataset"]: (r["passed_records"], r["failed_records"], r["flow_names"])
+        for r in site.rows("expectation_results")
+    }
     assert found == {"d": (125, 3, "f, g"), "other": (1, 1, "f")}
 
 
@@ -148,7 +182,9 @@ def test_one_dataset_in_several_spellings_is_one(site: Site) -> None:
     site.write("a.jsonl", event("0", 0, "create_update", {"config": {"catalog": "main", "target": "sales"}}))
     for number, dataset in enumerate(("orders", "sales.orders", "`main`.`sales`.`orders`", "`or.ders`", None)):
         rules = [_rule("ok", 1, 0, dataset)]
-        site.write("a.jsonl", flow(f"f{number}", number, "f", {"data_quality": {"expectations": rules}}, dataset_name="own"))
+        site.write(
+            "a.jsonl", flow(f"f{number}", number, "f", {"data_quality": {"expectations": rules}}, dataset_name="own")
+        )
     site.cycle()
     found = {r["dataset"]: (r["qualified_dataset"], r["passed_records"]) for r in site.rows("expectation_results")}
     assert found == {

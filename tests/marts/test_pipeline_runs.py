@@ -43,8 +43,8 @@ def test_of_two_terminal_states_the_later_one_counts_and_is_flagged(site: Site) 
 
 def test_every_state_passes_and_cancelled_is_canceled(site: Site) -> None:
     """R-RUN-03: each enum value, and an invented one, is the status of a run that ends with it."""
-    states = "QUEUED CREATED WAITING_FOR_RESOURCES INITIALIZING RESETTING SETTING_UP_TABLES RUNNING STOPPING".split()
-    states += "COMPLETED FAILED CANCELED CANCELLED DREAMING".split()
+    states = ["QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING"]
+    states += ["COMPLETED", "FAILED", "CANCELED", "CANCELLED", "DREAMING"]
     site.write("a.jsonl", *(state(str(i), i, name, update_id=f"u-{name}") for i, name in enumerate(states)))
     site.cycle()
     found = {row["update_id"]: row["status"] for row in site.rows("pipeline_runs")}
@@ -53,7 +53,7 @@ def test_every_state_passes_and_cancelled_is_canceled(site: Site) -> None:
 
 def test_phases_run_to_the_next_state_that_occurred(site: Site) -> None:
     """R-DUR-02: CREATED 1 s, WAITING 1 s, INITIALIZING 1 s, SETTING_UP 1 s, RUNNING 85 s."""
-    names = "CREATED WAITING_FOR_RESOURCES INITIALIZING SETTING_UP_TABLES RUNNING".split()
+    names = ["CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "SETTING_UP_TABLES", "RUNNING"]
     site.write("a.jsonl", *(state(str(i), i, name) for i, name in enumerate(names)), state("9", 89, "COMPLETED"))
     site.cycle()
     run = site.row("pipeline_runs")
@@ -118,7 +118,11 @@ def test_a_chain_of_retries_is_one_request(site: Site) -> None:
         cause = "RETRY_ON_FAILURE" if number else "JOB_TASK"
         origin = {"update_id": f"u{number}", "request_id": "r"}
         body = {"cause": cause, "failed_attempts": number}
-        site.write("a.jsonl", event(f"c{number}", start, "create_update", body, **origin), state(f"e{number}", end, outcome, **origin))
+        site.write(
+            "a.jsonl",
+            event(f"c{number}", start, "create_update", body, **origin),
+            state(f"e{number}", end, outcome, **origin),
+        )
     site.cycle()
     request = site.row("requests")
     assert (request["request_id"], request["attempts"], request["failed_attempts"]) == ("r", 3, 2)
@@ -179,10 +183,15 @@ def test_rows_written_by_kind(site: Site) -> None:
     """R-ROW-07, R-RUN-02: an append-only run of 42 rows shows 42 affected; NULL is not reported, not 0."""
     rows = {"num_output_rows": 42}
     site.write("a.jsonl", flow("1", 0, "f", {"metrics": rows}, update_id="append"))
-    site.write("a.jsonl", flow("2", 0, "f", {"metrics": {"num_upserted_rows": 5, "num_deleted_rows": 2}}, update_id="cdc"))
+    site.write(
+        "a.jsonl", flow("2", 0, "f", {"metrics": {"num_upserted_rows": 5, "num_deleted_rows": 2}}, update_id="cdc")
+    )
     site.write("a.jsonl", flow("3", 0, "f", {"status": "COMPLETED"}, update_id="silent"))
     site.cycle()
-    found = {r["update_id"]: (r["rows_output"], r["rows_upserted"], r["rows_deleted"], r["rows_written"]) for r in site.rows("pipeline_runs")}
+    found = {
+        r["update_id"]: (r["rows_output"], r["rows_upserted"], r["rows_deleted"], r["rows_written"])
+        for r in site.rows("pipeline_runs")
+    }
     assert found == {"append": (42, None, None, 42), "cdc": (None, 5, 2, 7), "silent": (None, None, None, None)}
     summary = {r["update_id"]: (r["total_rows_affected"], r["tables_processed"]) for r in site.rows("events_summary")}
     assert summary == {"append": (42, 1), "cdc": (7, 1), "silent": (None, 0)}

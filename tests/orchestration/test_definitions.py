@@ -34,7 +34,10 @@ def test_graph(configured: Site) -> None:
     graph = build_defs().resolve_asset_graph()
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
     assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS}
-    parents = {key.to_user_string(): {p.to_user_string() for p in graph.get(key).parent_keys} for key in graph.get_all_asset_keys()}
+    parents = {
+        key.to_user_string(): {p.to_user_string() for p in graph.get(key).parent_keys}
+        for key in graph.get_all_asset_keys()
+    }
     assert parents["all_pipelines_event_log"] == {"pipelines", "pipeline_event_log"}
     assert parents["pipeline_runs"] == {"all_pipelines_event_log"}
     assert parents["events_summary"] == {"pipeline_runs"}
@@ -107,7 +110,9 @@ def test_a_failing_check_lists_offenders_and_does_not_fail_the_run(configured: S
     configured.cycle()
     with dg.DagsterInstance.ephemeral() as instance:
         job = build_defs().resolve_job_def("refresh")
-        result = job.execute_in_process(instance=instance, run_config={"ops": {"pipelines": {"config": {"now": "2026-01-02"}}}})
+        result = job.execute_in_process(
+            instance=instance, run_config={"ops": {"pipelines": {"config": {"now": "2026-01-02"}}}}
+        )
         assert result.success
         found = {e.check_name: e for e in result.get_asset_check_evaluations()}
         failing = found["latest_requests_succeeded"]
