@@ -101,7 +101,8 @@ class Race:
         rows, expected = apart(count_rows, contestant.table), self.fleet.total
         if rows != expected:
             raise Failed(f"{contestant.name}, {phase}: {rows:,} rows in {contestant.table}, expected {expected:,}")
-        say(f"  {contestant.name:18} {phase:12} {measured.seconds:8.1f} s {measured.max_rss_mib:8,.0f} MiB")
+        took = f"{measured.seconds:8.1f} s, {measured.cpu_seconds:8.1f} s of CPU, {measured.max_rss_mib:8,.0f} MiB"
+        say(f"  {contestant.name:18} {phase:12} {took}")
         return measured
 
     def seconds(self, name: str, phase: str) -> float | None:

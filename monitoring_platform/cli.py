@@ -9,7 +9,7 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -67,18 +67,18 @@ def _warehouse(config: Path | None) -> Warehouse:
         _stop(str(error))
 
 
-def _stop(message: str) -> Any:
+def _stop(message: str) -> NoReturn:
     err.print(escape(message), style="red", soft_wrap=True, highlight=False)
     raise typer.Exit(WRONG)
 
 
 def _moment(now: str | None) -> datetime:
-    from monitoring_platform.orchestration.resources import clock
+    from monitoring_platform.cycle.clock import clock
 
     try:
         return clock(now)
     except ValueError:
-        return _stop(f"--now: {now!r} is no ISO time; write for example 2026-11-30T07:00:00Z")
+        _stop(f"--now: {now!r} is no ISO time; write for example 2026-11-30T07:00:00Z")
 
 
 @app.command(epilog="Example:  monitoring-platform run --config monitoring.yaml")
@@ -114,7 +114,7 @@ def status(
         bool, typer.Option("--all", help="List every pipeline, not only those that need attention.")
     ] = False,
 ) -> None:
-    """Who needs attention: what failed and is still failing, what is not seen, whose data got worse. No engine starts."""
+    """Who needs attention: what is still failing, what is not seen, whose data got worse. No engine starts."""
     from monitoring_platform.health.status import overview
     from monitoring_platform.summary import print_status
 
@@ -164,11 +164,8 @@ def sql(
 
 def _plain_cell(value: Any) -> Any:
     """A text cell that a spreadsheet would take for a formula gets an apostrophe in front."""
-    if (
-        (isinstance(value, str)
-        and value.lstrip()[:1] in ("=", "+", "-", "@"))
-        or (isinstance(value, str)
-        and value[:1] in "\t\r")
+    if (isinstance(value, str) and value.lstrip()[:1] in ("=", "+", "-", "@")) or (
+        isinstance(value, str) and value[:1] in "\t\r"
     ):
         return "'" + value
     return value
@@ -221,9 +218,7 @@ def rebuild(
     _end(OK)
 
 
-@app.command(
-    epilog="Example:  monitoring-platform demo --folder ./demo && monitoring-platform status --config demo/monitoring.yaml"
-)
+@app.command(epilog="Example:  monitoring-platform demo --folder ./demo")
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the fleet, its configuration and its warehouse go.")] = Path(
         "demo"
@@ -234,7 +229,7 @@ def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Make a new fleet although one is there.")] = False,
     now: NowOption = None,
 ) -> None:
-    """Make a synthetic fleet with planted problems, run one cycle over it, and compare what was found with the truth."""
+    """Make a synthetic fleet with planted problems, run one cycle over it, compare what was found with the truth."""
     from monitoring_platform.demo.show import show
 
     _end(show(out, folder, pipelines=pipelines, days=days, seed=seed, fresh=fresh, now=_moment(now)))

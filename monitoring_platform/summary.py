@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +12,9 @@ from rich.table import Table
 from monitoring_platform.config import Settings
 from monitoring_platform.health.checks import Finding
 from monitoring_platform.health.status import Overview, Row
-from monitoring_platform.orchestration.runner import CycleResult
+
+if TYPE_CHECKING:  # Dagster takes seconds to import, and `status` does not need it
+    from monitoring_platform.orchestration.runner import CycleResult
 
 _COLOURS = {"COMPLETED": "green", "FAILED": "red", "CANCELED": "yellow", "seen": "green"}
 _TITLES = {

@@ -7,9 +7,20 @@ the next run read again; landing may then hold rows twice, the union never does.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
+import os
+import threading
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,6 +39,7 @@ from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
 Row = dict[str, Any]
+_LEAST_CHUNK, _MANY_LOGS = 1000, 8
 _FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=6)
 
 
@@ -115,6 +127,8 @@ def ingest(
     chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids)]
     report = Ingested(logs=len(chosen) + len(found.failed), failed=found.failed, empty_sources=found.empty_sources)
     seen: dict[str, list[Row]] = {}
+    if chosen:  # the engine starts while the logs are read
+        threading.Thread(target=lambda: warehouse.spark, daemon=True).start()
     batch = _Batch(warehouse, now)
     for log, outcome in _read_all(chosen, found.rows, warehouse, now):
         row = found.rows[log.location]
@@ -231,28 +245,52 @@ def _read_all(
 ) -> Iterator[tuple[Log, Outcome]]:
     """Chunks of all logs as they come, at most `max_concurrent_streams` reads at once, each log in its own order."""
     settings = warehouse.settings
-    limit, policy = settings.ingest.batch_events, policy_of(settings)
+    streams, policy = settings.ingest.max_concurrent_streams, policy_of(settings)
+    limit = max(_LEAST_CHUNK, settings.ingest.batch_events // streams)  # bounds what all open reads hold together
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
     running: dict[Future[tuple[Normalised, Chunk]], tuple[Source, Log, Cursor | None]] = {}
-    with ThreadPoolExecutor(settings.ingest.max_concurrent_streams, "read") as pool:
+    with _readers(sum(cursor is None for _, _, cursor in waiting), streams) as pool:
         while waiting or running:
-            while waiting and len(running) < settings.ingest.max_concurrent_streams:
+            while waiting and len(running) < streams:
                 task = waiting.pop()
                 running[pool.submit(read_chunk, *task, limit, policy, now)] = task
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 source, log, cursor = running.pop(future)
-                try:
-                    outcome: Outcome = future.result()
-                except NeedsEngine:
-                    outcome = _with_engine(source, log, cursor, limit, policy, now, warehouse)
-                except SourceError as error:
-                    outcome = error
-                except Exception as error:  # one log's surprise must not stop the others
-                    outcome = SourceError(f"{type(error).__name__}: {error}", "this looks like a bug: please report it")
-                yield log, outcome
+                outcome = _outcome(future, source, log, cursor, limit, policy, now, warehouse)
                 if not isinstance(outcome, SourceError) and outcome[1].more:
                     waiting.append((source, log, outcome[1].cursor))
+                yield log, outcome
+
+
+def _readers(unread: int, streams: int) -> Executor:
+    """Threads; processes where many logs were never read, because then parsing is most of the work."""
+    workers = min(streams, os.cpu_count() or 1)
+    if unread >= _MANY_LOGS and workers > 1:
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"))
+    return ThreadPoolExecutor(streams, "read")
+
+
+def _outcome(
+    future: Future[tuple[Normalised, Chunk]],
+    source: Source,
+    log: Log,
+    cursor: Cursor | None,
+    limit: int,
+    policy: Policy,
+    now: datetime,
+    warehouse: Warehouse,
+) -> Outcome:
+    try:
+        return future.result()
+    except NeedsEngine:
+        return _with_engine(source, log, cursor, limit, policy, now, warehouse)
+    except SourceError as error:
+        return error
+    except BrokenExecutor:
+        raise
+    except Exception as error:  # one log's surprise must not stop the others
+        return SourceError(f"{type(error).__name__}: {error}", "this looks like a bug: please report it")
 
 
 def _with_engine(

@@ -114,7 +114,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         MARK,
     ),
     (
-        re.compile(r"(?i)^(/?(?:Workspace/)?Users/)[^/\"'\\]+|(?<![\w.-])((?:/Workspace)?/Users/)[^/\s\"'\\]+"),
+        re.compile(r"(?i)^(/?(?:Workspace/)?Users/)[^/\"'\\]+|(?<![\w.\]-])((?:/Workspace)?/Users/)[^/\s\"'\\]+"),
         rf"\1\2{MARK}",
     ),
     (

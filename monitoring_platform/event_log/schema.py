@@ -25,7 +25,42 @@ STRING, LONG, BOOL, DOUBLE = pa.string(), pa.int64(), pa.bool_(), pa.float64()
 #: `origin` of the log; everything is optional. Numbers are BIGINT, the rest text.
 ORIGIN_FIELDS: dict[str, pa.DataType] = {
     name: LONG if name in ("org_id", "user_id", "batch_id") else STRING
-    for name in ["cloud", "region", "org_id", "user_id", "pipeline_id", "pipeline_type", "pipeline_name", "cluster_id", "update_id", "maintenance_id", "table_id", "table_name", "flow_id", "flow_name", "batch_id", "request_id", "uc_resource_id", "dataset_name", "sink_name", "catalog_name", "schema_name", "materialization_name", "operation_id", "flow_attempt_id", "source_name", "uc_table_id", "ingestion_source_type", "uc_parent_table_id", "host", "ingestion_source_catalog_name", "ingestion_source_connection_name", "ingestion_source_schema_name", "ingestion_source_table_name", "ingestion_source_table_version"]
+    for name in [
+        "cloud",
+        "region",
+        "org_id",
+        "user_id",
+        "pipeline_id",
+        "pipeline_type",
+        "pipeline_name",
+        "cluster_id",
+        "update_id",
+        "maintenance_id",
+        "table_id",
+        "table_name",
+        "flow_id",
+        "flow_name",
+        "batch_id",
+        "request_id",
+        "uc_resource_id",
+        "dataset_name",
+        "sink_name",
+        "catalog_name",
+        "schema_name",
+        "materialization_name",
+        "operation_id",
+        "flow_attempt_id",
+        "source_name",
+        "uc_table_id",
+        "ingestion_source_type",
+        "uc_parent_table_id",
+        "host",
+        "ingestion_source_catalog_name",
+        "ingestion_source_connection_name",
+        "ingestion_source_schema_name",
+        "ingestion_source_table_name",
+        "ingestion_source_table_version",
+    ]
 }
 ORIGIN = pa.struct(list(ORIGIN_FIELDS.items()))
 SEQUENCE = pa.struct(
@@ -50,7 +85,18 @@ ERROR = pa.struct([("fatal", BOOL), ("exceptions", pa.list_(EXCEPTION))])
 EXPECTATION = pa.struct([("name", STRING), ("dataset", STRING), ("passed_records", LONG), ("failed_records", LONG)])
 
 #: Counters and snapshots of `flow_progress.metrics`; a negative or unreadable number is null.
-FLOW_METRICS = ["num_output_rows", "num_upserted_rows", "num_deleted_rows", "num_output_bytes", "executor_time_ms", "executor_cpu_time_ms", "backlog_bytes", "backlog_records", "backlog_files", "backlog_seconds"]
+FLOW_METRICS = [
+    "num_output_rows",
+    "num_upserted_rows",
+    "num_deleted_rows",
+    "num_output_bytes",
+    "executor_time_ms",
+    "executor_cpu_time_ms",
+    "backlog_bytes",
+    "backlog_records",
+    "backlog_files",
+    "backlog_seconds",
+]
 
 _METRIC_KIND = "cumulative inside a (flow, batch_id), delta for gateway METRICS rows; null = not reported"
 _BACKLOG_KIND = "snapshot at event_ts; null = the source reports none"

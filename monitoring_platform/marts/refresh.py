@@ -7,17 +7,19 @@ the rows and the mark is harmless; `rebuild` computes the same rows from everyth
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from monitoring_platform.marts.registry import BY_NAME, FLOW_METRICS, MARTS, PIPELINE_RUNS, Mart
 from monitoring_platform.warehouse import contracts, delta_log
 from monitoring_platform.warehouse.delta_log import DataFile
 from monitoring_platform.warehouse.store import Mark, Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _KEYS = ["pipeline_id", "update_id"]
 

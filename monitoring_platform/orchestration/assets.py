@@ -9,12 +9,13 @@ from typing import Any
 import dagster as dg
 import pyarrow.compute as pc
 
+from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.marts.refresh import refresh
 from monitoring_platform.marts.registry import MARTS, TABLES
 from monitoring_platform.orchestration.partitions import PIPELINES, register
-from monitoring_platform.orchestration.resources import Platform, clock
+from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
 from monitoring_platform.warehouse.maintenance import maintain

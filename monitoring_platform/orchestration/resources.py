@@ -1,7 +1,5 @@
 """What assets, checks and sensors share: the configured platform."""
 
-from datetime import datetime, timezone
-
 import dagster as dg
 
 from monitoring_platform.config import Settings, load
@@ -18,11 +16,3 @@ class Platform(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def warehouse(self) -> Warehouse:
         return Warehouse(self.settings())
-
-
-def clock(given: str | None) -> datetime:
-    """The time that counts: what the run was told, else the system's. Nothing else asks the system."""
-    if given is None:
-        return datetime.now(timezone.utc)
-    moment = datetime.fromisoformat(given.replace("Z", "+00:00"))
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""`pipeline_updates`: finds pipelines with new events without starting the engine, and asks for one run for all of them.
+"""`pipeline_updates`: finds pipelines with new events, starting no engine, and asks for one run for all of them.
 
 What is to be read is told by the logs and their cursors, not by this sensor's memory: a run that failed leaves its work
 to the next request. The sensor only remembers what it asked for last, so that the same work is not asked for at every
@@ -13,10 +13,11 @@ from typing import Any
 import dagster as dg
 import orjson
 
+from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.ingest import Found, discover
 from monitoring_platform.orchestration.jobs import REFRESH
 from monitoring_platform.orchestration.partitions import PIPELINES
-from monitoring_platform.orchestration.resources import Platform, clock
+from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.sources import SourceError
 
 _FIRST_REPEAT, _LAST_REPEAT = timedelta(minutes=1), timedelta(hours=1)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 from monitoring_platform.config import Settings
 from monitoring_platform.sources.base import Chunk, Cursor, Log, NeedsEngine, Source, SourceError
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.files import Files
 
-_KINDS = {"files": Files.from_settings, "delta": DeltaLogs.from_settings}
+_KINDS: dict[str, Callable[[Any, Path], Source]] = {"files": Files.from_settings, "delta": DeltaLogs.from_settings}
 
 
 def configured(settings: Settings) -> list[Source]:

@@ -1,19 +1,20 @@
 """How a log is reached: the protocol that every access path follows.
 
 A source lists its logs and reads what is new in one of them since a cursor. Sources are only ever read. A cursor is a
-small JSON object that belongs to the source, with the `position` it stands for (None inside a log); it is valid after every chunk, and reading again from an older one only
-delivers rows once more (the union keeps each once). A new access path is one module with one class of this shape and
-one line in `sources/__init__.py`.
+small JSON object that belongs to the source, with the `position` it stands for (None inside a log). It is valid after
+every chunk; reading again from an older one only delivers rows once more, and the union keeps each once. A new access
+path is one module with one class of this shape and one line in `sources/__init__.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Cursor = dict[str, Any]
 
@@ -53,7 +54,9 @@ class NeedsEngine(Exception):
 class Source(Protocol):
     """One entry of `sources` in the configuration. Instances are small and can be pickled."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
 
     def logs(self) -> list[Log]:
         """The logs that exist now. Raises SourceError."""

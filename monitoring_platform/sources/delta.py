@@ -12,14 +12,12 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from monitoring_platform.config import DeltaSource
 from monitoring_platform.event_log import jsontext
@@ -29,6 +27,9 @@ from monitoring_platform.sources.base import Chunk, Cursor, Log, NeedsEngine, So
 from monitoring_platform.sources.paths import expand, resolve
 from monitoring_platform.warehouse import delta_log
 from monitoring_platform.warehouse.delta_log import DataFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FAR_FUTURE = datetime(2200, 1, 1, tzinfo=timezone.utc)
@@ -95,6 +96,8 @@ class DeltaLogs(NamedTuple):
 
     def _by_time(self, log: Log, cursor: Cursor | None, table: DeltaTable, spark: SparkSession) -> Chunk:
         """Rows at or after the newest time seen, less the overlap, and back to the oldest row of every file added."""
+        from pyspark.sql import functions as F
+
         rows = spark.read.format("delta").load(log.location)
         identity, latest = str(table.metadata().id), (cursor or {}).get("latest")
         by_time = dict(rows.dtypes).get("timestamp", "").startswith("timestamp")

@@ -13,15 +13,16 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitoring_platform.config import FilesSource
 from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
 from monitoring_platform.sources.base import Chunk, Cursor, Log, SourceError
 from monitoring_platform.sources.paths import expand, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NAME = re.compile(r".*\.(?:jsonl|ndjson|json)(?:\.\d+)?(?:\.gz)?", re.I)
 _PIPELINE = re.compile(rb'"pipeline_id\\?"\s*:\s*\\?"((?:[^"\\]|\\u[0-9a-fA-F]{4})+)')

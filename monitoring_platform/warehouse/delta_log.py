@@ -97,7 +97,8 @@ def added_since(table: Path, version: int, upto: int) -> Added:
 def read_file(file: DataFile, columns: list[str] | None = None) -> pa.Table:
     """Rows of one data file with its partition columns as text."""
     wanted = None if columns is None else [c for c in columns if c not in file.partition]
-    table = pq.ParquetFile(file.path).read(columns=wanted)
+    # Apache Spark writes times as INT96 by default; read as nanoseconds, those beyond 1677 to 2262 wrap around.
+    table = pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us").read(columns=wanted)
     for name, value in file.partition.items():
         if (columns is None or name in columns) and name not in table.column_names:
             table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))

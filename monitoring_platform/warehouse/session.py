@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from functools import cache
 from typing import Any
 
@@ -34,6 +35,9 @@ _SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The default, INT96, cannot be read back beyond the year 2262 by others and has no statistics.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.icu.caseMappings.enabled": "false",  # seconds to load, for upper() of enums
     "spark.driver.memory": "4g",
     "spark.log.level": "ERROR",
 }
@@ -45,7 +49,11 @@ class EngineUnavailable(Exception):
 
 def session(engine: Engine) -> SparkSession:
     """The process's session for this engine. Raises EngineUnavailable with the remedy."""
-    return _session(engine.model_dump_json())
+    with _starting:  # it may be asked for while it starts
+        return _session(engine.model_dump_json())
+
+
+_starting = threading.Lock()
 
 
 @cache

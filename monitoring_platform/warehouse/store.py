@@ -10,23 +10,19 @@ import fcntl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from monitoring_platform.config import Settings
 from monitoring_platform.warehouse import contracts, delta_log
 from monitoring_platform.warehouse.contracts import Table
-from monitoring_platform.warehouse.session import session
 
-
-class WarehouseBusy(Exception):
-    """Another run holds the warehouse."""
+if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looking does without
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Mark(NamedTuple):
@@ -48,6 +44,8 @@ class Warehouse:
     @property
     def spark(self) -> SparkSession:
         """The engine's session, started on first use."""
+        from monitoring_platform.warehouse.session import session
+
         return session(self.settings.engine)
 
     def path(self, table: Table | str) -> Path:
@@ -85,7 +83,7 @@ class Warehouse:
         return DeltaTable(str(self.path(table)))
 
     def dataset(self, table: Table) -> Any:
-        """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if it does not exist."""
+        """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if there is none."""
         if not self.exists(table):
             return ds.dataset(table.schema.empty_table())
         return self.open(table).to_pyarrow_dataset(schema=table.schema)
@@ -157,6 +155,8 @@ class Warehouse:
             # Apache Spark takes an empty batch for the end and drops the rows after it.
             filled = [batch for batch in rows.to_batches() if batch.num_rows]
             return self.spark.createDataFrame(pa.Table.from_batches(filled, rows.schema))
+        from pyspark.sql.pandas.types import from_arrow_schema
+
         return self.spark.createDataFrame([], from_arrow_schema(rows.schema))
 
     def append(self, table: Table, rows: DataFrame) -> None:

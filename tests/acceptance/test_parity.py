@@ -67,7 +67,16 @@ def rules(*results: tuple[str, str | None, Any, Any]) -> Row:
 def updates() -> tuple[list[Row], list[Row], list[Row]]:
     """Life cycles: every phase, ends that conflict or come late, clocks that are wrong, internal runs, settings."""
     where: Row = {"pipeline_id": "updates"}
-    names = ["QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING"]
+    names = [
+        "QUEUED",
+        "CREATED",
+        "WAITING_FOR_RESOURCES",
+        "INITIALIZING",
+        "RESETTING",
+        "SETTING_UP_TABLES",
+        "RUNNING",
+        "STOPPING",
+    ]
     first = [
         create(
             "c1",

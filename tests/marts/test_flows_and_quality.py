@@ -101,7 +101,19 @@ def test_status_times_and_backlog(site: Site) -> None:
 
 def test_unknown_statuses_pass(site: Site) -> None:
     """R-FLOW-02."""
-    names = ["QUEUED", "STARTING", "RUNNING", "COMPLETED", "FAILED", "SKIPPED", "STOPPED", "IDLE", "EXCLUDED", "PLANNING", "Dreaming"]
+    names = [
+        "QUEUED",
+        "STARTING",
+        "RUNNING",
+        "COMPLETED",
+        "FAILED",
+        "SKIPPED",
+        "STOPPED",
+        "IDLE",
+        "EXCLUDED",
+        "PLANNING",
+        "Dreaming",
+    ]
     site.write("a.jsonl", *(flow(name, 0, name, {"status": name}) for name in names))
     site.cycle()
     assert {r["flow_name"]: r["status"] for r in site.rows("flow_metrics")} == {name: name for name in names}

@@ -43,7 +43,16 @@ def test_of_two_terminal_states_the_later_one_counts_and_is_flagged(site: Site) 
 
 def test_every_state_passes_and_cancelled_is_canceled(site: Site) -> None:
     """R-RUN-03: each enum value, and an invented one, is the status of a run that ends with it."""
-    states = ["QUEUED", "CREATED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING"]
+    states = [
+        "QUEUED",
+        "CREATED",
+        "WAITING_FOR_RESOURCES",
+        "INITIALIZING",
+        "RESETTING",
+        "SETTING_UP_TABLES",
+        "RUNNING",
+        "STOPPING",
+    ]
     states += ["COMPLETED", "FAILED", "CANCELED", "CANCELLED", "DREAMING"]
     site.write("a.jsonl", *(state(str(i), i, name, update_id=f"u-{name}") for i, name in enumerate(states)))
     site.cycle()
