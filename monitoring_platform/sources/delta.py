@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,12 +59,14 @@ class DeltaLogs(NamedTuple):
 
     def position(self, log: Log) -> Any:
         try:
-            version = delta_log.latest_version(Path(log.location))
+            root = Path(log.location)
+            version = delta_log.latest_version(root)
+            position = version is not None and [version, delta_log.commit_time(root, version)]
         except OSError as error:
             raise _unreadable(log, error) from error
         if version is None:
             raise SourceError("no commit in its _delta_log", f"check that {log.location} is a whole Delta table")
-        return version
+        return position
 
     def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
         root = Path(log.location)
@@ -90,8 +93,10 @@ class DeltaLogs(NamedTuple):
             if engine is None:
                 raise NeedsEngine(log.location)
             return self._by_time(log, cursor, table, engine())
-        cursor = cursor if cursor and cursor["table"] == str(table.metadata().id) else None
-        plan = _plan(table, Path(log.location), cursor)
+        try:
+            plan = _plan(table, log, cursor if cursor and cursor["table"] == str(table.metadata().id) else None)
+        except (OSError, ValueError, KeyError) as error:
+            raise _unreadable(log, error) from error
         return _read_files(log, plan, limit, str(table.metadata().id))
 
     def _by_time(self, log: Log, cursor: Cursor | None, table: DeltaTable, spark: SparkSession) -> Chunk:
@@ -102,7 +107,7 @@ class DeltaLogs(NamedTuple):
         identity, latest = str(table.metadata().id), (cursor or {}).get("latest")
         by_time = dict(rows.dtypes).get("timestamp", "").startswith("timestamp")
         if by_time and latest is not None and cursor and cursor["table"] == identity:
-            oldest = self._oldest_added(log, cursor["position"], table)
+            oldest = self._oldest_added(log, cursor["version"], table)
             since = datetime.fromisoformat(latest) - timedelta(hours=self.overlap_hours)
             if oldest is not None:
                 rows = rows.where(F.col("timestamp") >= F.lit(min(since, oldest).isoformat()).cast("timestamp"))
@@ -111,7 +116,7 @@ class DeltaLogs(NamedTuple):
             times = arrow["timestamp"]
             newest = pc.max(pc.filter(times, pc.less(times, pa.scalar(_FAR_FUTURE, times.type)))).as_py()
             latest = max(filter(None, [latest, newest.isoformat() if newest else None]), default=None)
-        after: Cursor = {"table": identity, "position": table.version(), "latest": latest}
+        after = {**_at(log, identity, table.version()), "latest": latest}
         return Chunk(_rows(arrow), after, more=False)
 
     def _oldest_added(self, log: Log, since: int, table: DeltaTable) -> datetime | None:
@@ -135,18 +140,28 @@ class _Plan(NamedTuple):
     done: int
 
 
-def _plan(table: DeltaTable, root: Path, cursor: Cursor | None) -> _Plan:
+def _at(log: Log, identity: str, version: int) -> Cursor:
+    """The cursor of a log that is read up to a version."""
+    position = [version, delta_log.commit_time(Path(log.location), version)]
+    return {"table": identity, "position": position, "version": version}
+
+
+def _plan(table: DeltaTable, log: Log, cursor: Cursor | None) -> _Plan:
+    root = Path(log.location)
     if cursor is None:
         return _Plan(None, table.version(), delta_log.active_files(table, root), 0)
     pending = cursor.get("pending")
-    since, upto = (pending["since"], pending["upto"]) if pending else (cursor["position"], table.version())
+    since, upto = (pending["since"], pending["upto"]) if pending else (cursor["version"], table.version())
     if since is not None and since <= upto <= table.version():
         added = delta_log.added_since(root, since, upto)
         # A file that is gone was compacted away and vacuumed since: its rows are in others.
         if added.files is not None and all(file.path.exists() for file in added.files):
             return _Plan(since, upto, added.files, pending["done"] if pending else 0)
-    elif pending and upto == table.version():
-        return _Plan(None, upto, delta_log.active_files(table, root), pending["done"])
+    elif pending:  # finish the version that the first read began with: the log may grow faster than it is read
+        with suppress(DeltaError, OSError, ValueError):
+            files = delta_log.active_files(DeltaTable(log.location, version=upto), root)
+            if all(file.path.exists() for file in files):
+                return _Plan(None, upto, files, pending["done"])
     return _Plan(None, table.version(), delta_log.active_files(table, root), 0)
 
 
@@ -164,8 +179,9 @@ def _read_files(log: Log, plan: _Plan, limit: int, identity: str) -> Chunk:
         rows, done = rows + part.num_rows, done + 1
     position = plan.done + done
     more = position < len(plan.files)
-    pending = {"since": plan.since, "upto": plan.version, "done": position} if more else None
-    cursor: Cursor = {"table": identity, "position": None if more else plan.version, "pending": pending}
+    cursor = _at(log, identity, plan.version)
+    if more:
+        cursor.update(position=None, pending={"since": plan.since, "upto": plan.version, "done": position})
     return Chunk((row for part in parts for row in _rows(part)), cursor, more)
 
 

@@ -43,6 +43,14 @@ def latest_version(table: Path) -> int | None:
     return max(versions, default=None)
 
 
+def commit_time(table: Path, version: int) -> int | None:
+    """When a version was committed here (ns): another table at the same place has another one. None if it is gone."""
+    try:
+        return (table / "_delta_log" / f"{version:020d}.json").stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
 def table_id(table: Path) -> str:
     """Identity of the table; another one at the same place means that it was recreated."""
     return str(DeltaTable(str(table)).metadata().id)

@@ -86,7 +86,8 @@ class Warehouse:
         """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if there is none."""
         if not self.exists(table):
             return ds.dataset(table.schema.empty_table())
-        return self.open(table).to_pyarrow_dataset(schema=table.schema)
+        options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")  # as Spark writes times by default
+        return self.open(table).to_pyarrow_dataset(parquet_read_options=options, schema=table.schema)
 
     def rows(self, table: Table) -> int:
         """Number of rows, from the files' footers."""

@@ -52,26 +52,25 @@ def dump(place: Site, folder: Path) -> None:
 
 
 def make_spark_tables(place: Site, folder: Path) -> None:
-    """Event logs as Apache Spark writes them: rows deleted by a deletion vector, and mapped column names."""
+    """Event logs as Apache Spark writes them by default: plain, with deletion vectors, with mapped column names."""
     spark = place.warehouse.spark
-    spark.createDataFrame(
-        [(f"s{i}", f"2026-01-01T00:00:{i:02d}Z", "spark-made") for i in range(6)],
-        "id string, time string, pipeline_id string",
-    ).createOrReplaceTempView("made")
-    event = (
-        "SELECT id, CAST(time AS TIMESTAMP) AS timestamp, 'update_progress' AS event_type, "
-        "named_struct('pipeline_id', concat(pipeline_id, '{0}'), 'update_id', 'u') AS origin, "
-        '\'{{"update_progress": {{"state": "RUNNING"}}}}\' AS details FROM made'
-    )
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    rows = [(f"s{i}", f"2026-01-01T00:00:{i:02d}Z") for i in range(5)] + [("s5", "2999-01-01T00:00:00.000001Z")]
+    spark.createDataFrame(rows, "id string, time string").createOrReplaceTempView("made")
     for name, settings in (
+        ("plain", "'delta.enableDeletionVectors' = 'false'"),
         ("deleted", "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'"),
         ("mapped", "'delta.columnMapping.mode' = 'name'"),
     ):
-        target = f"delta.`{folder / name}`"
-        spark.sql(f"CREATE TABLE {target} USING delta TBLPROPERTIES ({settings}) AS {event.format('-' + name)}")
+        spark.sql(
+            f"CREATE TABLE delta.`{folder / name}` USING delta TBLPROPERTIES ({settings}) AS "
+            f"SELECT id, CAST(time AS TIMESTAMP) AS timestamp, 'update_progress' AS event_type, "
+            f"named_struct('pipeline_id', '{name}', 'update_id', 'u') AS origin, "
+            f"'{{\"update_progress\": {{\"state\": \"RUNNING\"}}}}' AS details FROM made"
+        )
     spark.sql(f"DELETE FROM delta.`{folder / 'deleted'}` WHERE id = 's0'")
-    spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN event_type TO event_kind")
-    spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN event_kind TO event_type")
+    spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN details TO renamed")
+    spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN renamed TO details")
 
 
 def main(engine_json: str, deliveries: Path, folder: Path, out: Path) -> None:

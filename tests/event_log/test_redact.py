@@ -435,19 +435,21 @@ def test_mark_is_no_error_code() -> None:
 # Properties
 
 WORDS = st.sampled_from(
-    ["password=", "token: ", '"', "'", "\\", '\\"', "{", "}", "[", "]", ":", ",", " ", MARK, "{{secrets/a/b}}", "@x.io"]
-    + [
-        "Bearer ",
-        "basic ",
-        "https://",
-        "jdbc:oracle:thin:a/",
-        "/Users/",
-        "?sig=",
-        "configuration",
-        "options",
-        "user_name",
+    [
+        *("password=", "token: ", '"', "'", "\\", '\\"', "{", "}", "[", "]", ":", ",", " ", MARK, "{{secrets/a/b}}"),
+        *(
+            "@x.io",
+            "Bearer ",
+            "basic ",
+            "https://",
+            "jdbc:oracle:thin:a/",
+            "/Users/",
+            "?sig=",
+            "configuration",
+            "options",
+        ),
+        *("user_name", "-----BEGIN PRIVATE KEY-----", "abcDEF123456", "\\u0040", "é", "\ud800", "\n", "null", "7"),
     ]
-    + ["-----BEGIN PRIVATE KEY-----", "abcDEF123456", "\\u0040", "é", "\ud800", "\n", "null", "7"]
 )
 TEXT = st.lists(WORDS | st.text(max_size=5), max_size=12).map("".join)
 KEYS = st.sampled_from(["password", "options", "spark_conf", "user_name", "init_scripts", "a", "key", "value"]) | TEXT
