@@ -139,6 +139,7 @@ def sql(
 
     from monitoring_platform.health.checks import connect
     from monitoring_platform.marts.registry import TABLES
+    from monitoring_platform.summary import printable
     from monitoring_platform.warehouse.contracts import STANDING
 
     con = connect(_warehouse(config), *STANDING, *TABLES)
@@ -157,7 +158,7 @@ def sql(
     else:
         table = RichTable(*columns, highlight=True)
         for row in rows:
-            table.add_row(*("" if value is None else escape(str(value)) for value in row))
+            table.add_row(*("" if value is None else escape(printable(str(value))) for value in row))
         out.print(table)
         err.print(f"{len(rows)} row{'' if len(rows) == 1 else 's'}", style="dim")
 

@@ -45,7 +45,12 @@ def text(value: Any) -> str:
         return duration(value.total_seconds())
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return escape(str(value))
+    return escape(printable(str(value)))
+
+
+def printable(value: str) -> str:
+    """Text from a log on a terminal: control characters, which could steer it, become replacement marks."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in value)
 
 
 def duration(seconds: float | None) -> str:

@@ -124,7 +124,7 @@ def ingest(
     warehouse.create(contracts.STANDING)
     previous = {row["pipeline_id"]: row for row in warehouse.arrow(contracts.PIPELINES).to_pylist()}
     found = discover(warehouse, now, force=force)
-    chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids)]
+    chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids, settings)]
     report = Ingested(logs=len(chosen) + len(found.failed), failed=found.failed, empty_sources=found.empty_sources)
     seen: dict[str, list[Row]] = {}
     if chosen:  # the engine starts while the logs are read
@@ -173,7 +173,10 @@ def _cursor(row: Row, settings: Settings) -> Cursor | None:
     return dict(orjson.loads(row["cursor"]))
 
 
-def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None) -> bool:
+def _wanted(
+    pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None, settings: Settings
+) -> bool:
+    """Whether a log with news may hold events of the selected pipelines."""
     source, log = pair
     row = rows[log.location]
     if pipeline_ids is None or row["error"]:
@@ -181,10 +184,10 @@ def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[s
     known = set(row["pipeline_ids"])
     if not known.intersection(pipeline_ids):
         try:
-            known |= source.pipelines(log, None)
+            known |= source.pipelines(log, _cursor(row, settings))
         except SourceError:
-            return False
-    return bool(known.intersection(pipeline_ids))
+            return True  # reading it reports what is wrong
+    return not known or bool(known.intersection(pipeline_ids))
 
 
 def _read_ok(row: Row, chunk: Chunk, events: pa.Table, settings: Settings, now: datetime) -> None:
@@ -208,7 +211,7 @@ def fail(row: Row, error: SourceError, now: datetime) -> None:
     delay = min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LAST_RETRY)
     row.update(
         state="unreadable",
-        error=redact_text(error.reason),
+        error=redact_text("".join(c for c in error.reason if c.isprintable())),
         remedy=redact_text(error.remedy),
         consecutive_failures=failures,
         next_retry_at=now + delay,

@@ -140,7 +140,7 @@ def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
         dg.AssetSpec(
             mart.name,
             deps=[mart.upstream or contracts.UNION.name],
-            group_name="marts",
+            group_name="monitoring",
             description=f"One row: {mart.table.grain}.",
             kinds={"deltalake", "sql"},
             skippable=True,

@@ -8,20 +8,19 @@ drops what it has already.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from monitoring_platform.config import DeltaSource
-from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
 from monitoring_platform.event_log.values import Micros, to_instant
 from monitoring_platform.sources.base import Chunk, Cursor, Log, NeedsEngine, SourceError
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_TIMES = ("timestamp", "event_time")
 _FAR_FUTURE = datetime(2200, 1, 1, tzinfo=timezone.utc)
 
 
@@ -89,12 +89,13 @@ class DeltaLogs(NamedTuple):
         self, log: Log, cursor: Cursor | None, limit: int, engine: Callable[[], SparkSession] | None = None
     ) -> Chunk:
         table = _open(log)
+        cursor = cursor if cursor and _goes_on(table, log, cursor) else None
         if not delta_log.is_plain(table):
             if engine is None:
                 raise NeedsEngine(log.location)
             return self._by_time(log, cursor, table, engine())
         try:
-            plan = _plan(table, log, cursor if cursor and cursor["table"] == str(table.metadata().id) else None)
+            plan = _plan(table, log, cursor)
         except (OSError, ValueError, KeyError) as error:
             raise _unreadable(log, error) from error
         return _read_files(log, plan, limit, str(table.metadata().id))
@@ -106,7 +107,7 @@ class DeltaLogs(NamedTuple):
         rows = spark.read.format("delta").load(log.location)
         identity, latest = str(table.metadata().id), (cursor or {}).get("latest")
         by_time = dict(rows.dtypes).get("timestamp", "").startswith("timestamp")
-        if by_time and latest is not None and cursor and cursor["table"] == identity:
+        if by_time and latest is not None and cursor:
             oldest = self._oldest_added(log, cursor["version"], table)
             since = datetime.fromisoformat(latest) - timedelta(hours=self.overlap_hours)
             if oldest is not None:
@@ -138,6 +139,17 @@ class _Plan(NamedTuple):
     version: int
     files: list[DataFile]
     done: int
+
+
+def _goes_on(table: DeltaTable, log: Log, cursor: Cursor) -> bool:
+    """Whether this is the table that the cursor was made on, its last commit as it was when it was read."""
+    if cursor["table"] != str(table.metadata().id):
+        return False
+    if cursor["position"] is None:
+        return True
+    version, then = cursor["position"]
+    now = delta_log.commit_time(Path(log.location), version)
+    return then is None or now is None or then == now
 
 
 def _at(log: Log, identity: str, version: int) -> Cursor:
@@ -201,12 +213,22 @@ def _unreadable(log: Log, error: Exception) -> SourceError:
 
 def _rows(table: pa.Table) -> Iterator[Delivered | Unreadable]:
     """Rows as members, column by column: typed times stay exact, structs become small dicts without their nulls."""
-    columns = [(name, _values(table.column(name).combine_chunks())) for name in table.column_names]
+    columns = [
+        (name, (_instants if name in _TIMES else _values)(table.column(name).combine_chunks())) for name in table.column_names
+    ]
     columns = [(name, values) for name, values in columns if values is not None]
     if not columns:
         return iter(Delivered({}, "") for _ in range(table.num_rows))
     names = [name for name, _ in columns]
     return (Delivered(dict(zip(names, row)), "") for row in zip(*(values for _, values in columns)))
+
+
+def _instants(array: Any) -> list[Any] | None:
+    """A column that is the time of the event: typed times stay exact."""
+    if not pa.types.is_timestamp(array.type):
+        return _values(array)
+    micros = array.cast(pa.timestamp("us", tz=array.type.tz), safe=False).cast(pa.int64()).to_pylist()
+    return [None if value is None else Micros(value) for value in micros]
 
 
 def _values(array: Any) -> list[Any] | None:
@@ -216,9 +238,6 @@ def _values(array: Any) -> list[Any] | None:
     if array.null_count == len(array):
         return None
     kind = array.type
-    if pa.types.is_timestamp(kind):
-        micros = array.cast(pa.timestamp("us", tz=kind.tz), safe=False).cast(pa.int64()).to_pylist()
-        return [None if value is None else Micros(value) for value in micros]
     if pa.types.is_struct(kind) and not pa.types.is_nested(kind.field(0).type):
         children = [(f.name, _values(array.field(i))) for i, f in enumerate(kind)]
         present = [(name, values) for name, values in children if values is not None]
@@ -230,10 +249,14 @@ def _values(array: Any) -> list[Any] | None:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return [None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()]
     if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
-        return [None if value is None else str(value) for value in array.to_pylist()]
+        return list(array.cast(pa.string()).to_pylist())
     return list(array.to_pylist())
 
 
 def json_safe(value: Any) -> Any:
-    """Nested values as JSON can hold them: times and decimals of unknown columns become text."""
-    return jsontext.loads(json.dumps(value, default=str)) if value is not None else None
+    """Nested values as JSON can hold them: times, decimals and bytes of unknown columns become text, NaN null."""
+    return orjson.loads(orjson.dumps(value, default=_text)) if value is not None else None
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

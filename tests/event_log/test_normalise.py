@@ -7,13 +7,12 @@ import random
 from datetime import datetime, timezone
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from monitoring_platform.event_log import schema
+from monitoring_platform.event_log import jsontext, schema
 from monitoring_platform.event_log.normalise import Delivered, Normalised, Place, Unreadable, normalise
 from monitoring_platform.event_log.values import Micros
 from tests.conftest import event, flow, state
@@ -765,7 +764,7 @@ def test_rows_out_are_rows_in(rows: list[Any], place: Place) -> None:
     for row in out.events.to_pylist():
         assert None not in (row["pipeline_id"], row["event_id"], row["event_ts"])
         if row["extra"] is not None:
-            assert isinstance(orjson.loads(row["extra"]), dict)
+            assert isinstance(jsontext.loads(row["extra"]), dict)
     for row in out.quarantine.to_pylist():
         assert None not in (row["quarantine_id"], row["reason"], row["raw"])
 

@@ -6,11 +6,11 @@ import json
 from datetime import datetime, timezone
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.normalise import Delivered, Normalised, Place, Unreadable, normalise
 from monitoring_platform.event_log.redact import DEFAULT, MARK, Policy, redact_json, redact_text, redact_value
 from tests.conftest import event
@@ -527,4 +527,4 @@ def test_planted_secret_never_survives(secret_and_value: tuple[str, Any], where:
     assert secret not in stored(out)
     for kept in out.events.to_pylist():
         for name in ("details", "extra"):
-            assert kept[name] is None or orjson.loads(kept[name]) is not None
+            assert kept[name] is None or jsontext.loads(kept[name]) is not None
