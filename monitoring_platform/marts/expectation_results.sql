@@ -29,7 +29,8 @@ rules AS (
 named AS (
   SELECT r.pipeline_id, r.update_id, r.event_id, r.event_ts, r.flow_name, r.flow_id, r.batch_id,
          r.rule.name AS expectation, r.rule.passed_records AS passed_records, r.rule.failed_records AS failed_records,
-         coalesce(r.rule.dataset, r.dataset_name, d.output_dataset, r.flow_name) AS dataset,
+         -- Part of the key, so never null.
+         coalesce(r.rule.dataset, r.dataset_name, d.output_dataset, r.flow_name, '') AS dataset,
          coalesce(r.catalog_name, v.catalog) AS catalog, coalesce(r.schema_name, v.target) AS target,
          CASE WHEN r.level = 'METRICS' AND upper(r.pipeline_type) = 'INGESTION_GATEWAY' OR r.batch_id IS NULL
               THEN r.event_id ELSE coalesce(r.flow_id, r.flow_name, '') END AS counter_of,
@@ -69,8 +70,14 @@ totals AS (
          max(event_ts) AS last_event_ts
   FROM batches
   GROUP BY pipeline_id, update_id, qualified_dataset, expectation
+),
+keyed AS (
+  -- One spelling can stand for datasets of several schemas: there the qualified name tells them apart.
+  SELECT *, count(*) OVER (PARTITION BY pipeline_id, update_id, expectation, dataset) > 1 AS is_shared
+  FROM totals
 )
-SELECT pipeline_id, update_id, dataset, expectation, qualified_dataset,
+SELECT pipeline_id, update_id, CASE WHEN is_shared THEN qualified_dataset ELSE dataset END AS dataset, expectation,
+       qualified_dataset,
        CASE WHEN flow_names <> '' THEN flow_names END AS flow_names,
        passed_records, failed_records,
        try_add(passed_records, failed_records) AS evaluated_records,
@@ -79,4 +86,4 @@ SELECT pipeline_id, update_id, dataset, expectation, qualified_dataset,
        100 * CAST(failed_records AS DOUBLE)
          / nullif(CAST(passed_records AS DOUBLE) + CAST(failed_records AS DOUBLE), 0) AS failed_pct,
        last_event_ts
-FROM totals
+FROM keyed

@@ -31,12 +31,13 @@ final_state AS (
   GROUP BY pipeline_id, update_id
 ),
 phases AS (
-  -- From each state to the next one that occurred, up to the end of the update.
+  -- From each state to the next one that occurred, up to the end of the update. Summed as whole microseconds: a sum of
+  -- fractions would depend on the order of summing.
   SELECT pipeline_id, update_id, update_state,
-         CASE WHEN next_ts >= event_ts THEN (unix_micros(next_ts) - unix_micros(event_ts)) / 1e6 END AS seconds
+         CASE WHEN next_ts >= event_ts THEN unix_micros(next_ts) - unix_micros(event_ts) END AS micros
   FROM (
     SELECT s.pipeline_id, s.update_id, s.update_state, s.event_ts,
-           lead(s.event_ts) OVER (PARTITION BY s.pipeline_id, s.update_id 
+           lead(s.event_ts) OVER (PARTITION BY s.pipeline_id, s.update_id
              ORDER BY s.position.ts, s.position.control, s.position.data, s.position.id) AS next_ts
     FROM states s
     JOIN final_state f ON f.pipeline_id = s.pipeline_id AND f.update_id = s.update_id
@@ -45,14 +46,14 @@ phases AS (
 ),
 phase_seconds AS (
   SELECT pipeline_id, update_id,
-         sum(CASE WHEN update_state = 'QUEUED' THEN seconds END) AS queued_seconds,
-         sum(CASE WHEN update_state = 'CREATED' THEN seconds END) AS created_seconds,
-         sum(CASE WHEN update_state = 'WAITING_FOR_RESOURCES' THEN seconds END) AS waiting_seconds,
-         sum(CASE WHEN update_state = 'INITIALIZING' THEN seconds END) AS initializing_seconds,
-         sum(CASE WHEN update_state = 'RESETTING' THEN seconds END) AS resetting_seconds,
-         sum(CASE WHEN update_state = 'SETTING_UP_TABLES' THEN seconds END) AS setting_up_seconds,
-         sum(CASE WHEN update_state = 'RUNNING' THEN seconds END) AS running_seconds,
-         sum(CASE WHEN update_state = 'STOPPING' THEN seconds END) AS stopping_seconds
+         sum(CASE WHEN update_state = 'QUEUED' THEN micros END) / 1e6 AS queued_seconds,
+         sum(CASE WHEN update_state = 'CREATED' THEN micros END) / 1e6 AS created_seconds,
+         sum(CASE WHEN update_state = 'WAITING_FOR_RESOURCES' THEN micros END) / 1e6 AS waiting_seconds,
+         sum(CASE WHEN update_state = 'INITIALIZING' THEN micros END) / 1e6 AS initializing_seconds,
+         sum(CASE WHEN update_state = 'RESETTING' THEN micros END) / 1e6 AS resetting_seconds,
+         sum(CASE WHEN update_state = 'SETTING_UP_TABLES' THEN micros END) / 1e6 AS setting_up_seconds,
+         sum(CASE WHEN update_state = 'RUNNING' THEN micros END) / 1e6 AS running_seconds,
+         sum(CASE WHEN update_state = 'STOPPING' THEN micros END) / 1e6 AS stopping_seconds
   FROM phases
   GROUP BY pipeline_id, update_id
 ),

@@ -213,10 +213,12 @@ def _unreadable(log: Log, error: Exception) -> SourceError:
 
 def _rows(table: pa.Table) -> Iterator[Delivered | Unreadable]:
     """Rows as members, column by column: typed times stay exact, structs become small dicts without their nulls."""
-    columns = [
-        (name, (_instants if name in _TIMES else _values)(table.column(name).combine_chunks())) for name in table.column_names
-    ]
-    columns = [(name, values) for name, values in columns if values is not None]
+    columns = []
+    for name in table.column_names:
+        array = table.column(name).combine_chunks()
+        values = _instants(array) if name in _TIMES else _values(array)
+        if values is not None:
+            columns.append((name, values))
     if not columns:
         return iter(Delivered({}, "") for _ in range(table.num_rows))
     names = [name for name, _ in columns]

@@ -66,7 +66,7 @@ def make_spark_tables(place: Site, folder: Path) -> None:
             f"CREATE TABLE delta.`{folder / name}` USING delta TBLPROPERTIES ({settings}) AS "
             f"SELECT id, CAST(time AS TIMESTAMP) AS timestamp, 'update_progress' AS event_type, "
             f"named_struct('pipeline_id', '{name}', 'update_id', 'u') AS origin, "
-            f"'{{\"update_progress\": {{\"state\": \"RUNNING\"}}}}' AS details FROM made"
+            f'\'{{"update_progress": {{"state": "RUNNING"}}}}\' AS details FROM made'
         )
     spark.sql(f"DELETE FROM delta.`{folder / 'deleted'}` WHERE id = 's0'")
     spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN details TO renamed")

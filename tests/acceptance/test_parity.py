@@ -568,6 +568,7 @@ def explain(only: list[str], missing: list[str]) -> str:
 
 # ---- tests ----
 
+
 OF_FAILED_LOGS = {"next_retry_at", "error", "remedy", "owner"}
 
 
@@ -624,10 +625,14 @@ def test_embedded_reads_what_spark_wrote(spark: Ran, make_site: Any) -> None:
     place: Site = make_site(config=f"sources: [{{type: delta, path: '{spark.out / 'made'}'}}]\n")
     place.cycle()
     found = place.rows("all_pipelines_event_log")
-    expected = {("deleted", f"s{i}") for i in range(1, 6)} | {(name, f"s{i}") for i in range(6) for name in ("plain", "mapped")}
+    expected = {("deleted", f"s{i}") for i in range(1, 6)} | {
+        (name, f"s{i}") for i in range(6) for name in ("plain", "mapped")
+    }
     assert Counter((row["pipeline_id"], row["event_id"]) for row in found) == Counter(expected)
     assert {row["update_state"] for row in found} == {"RUNNING"}
-    assert {row["event_ts"].isoformat() for row in found if row["event_id"] == "s5"} == {"2999-01-01T00:00:00.000001+00:00"}
+    assert {row["event_ts"].isoformat() for row in found if row["event_id"] == "s5"} == {
+        "2999-01-01T00:00:00.000001+00:00"
+    }
 
 
 SERVER = """

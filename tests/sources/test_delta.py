@@ -589,9 +589,11 @@ def test_a_log_gets_deletion_vectors_later(delta: Site, log: Path) -> None:
     lines = b"".join(orjson.dumps(action) + b"\n" for action in ({"protocol": protocol}, {"metaData": metadata}))
     (log / "_delta_log" / f"{version + 1:020d}.json").write_bytes(lines)
     assert counts(delta)[1] == 0
-    write(delta.folder / "tables" / "other", row("x", pipeline="other"))
+    made.add(("3", -40 * 86_400), ("gone", 3))
+    made.delete("gone")
+    assert has_deletion_vectors(log)
     assert counts(delta)[1] == 1
-    assert ids(delta) == once("1", "2", "x")
+    assert ids(delta) == once("1", "2", "3")
 
 
 # ---- sources are only read ----
