@@ -14,7 +14,7 @@ setup: .venv/.ready
 	@echo 'installing the locked dependencies (about 2 minutes, once)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m monitoring_platform.warehouse.session
+	@$(BIN)/python -m monitoring_platform.warehouse.session 2>/dev/null | tail -n 1
 	@touch $@
 
 demo: setup

@@ -58,6 +58,7 @@ def compare(args: argparse.Namespace, work: Path) -> Result:
         "results": race.as_json(),
         "times_faster_than": times_faster(race),
         "targets": [*speed_targets(race), *memory_target(race)],
+        "disturbed": race.disturbed(),
         "failures": race.failures,
     }
 
@@ -115,6 +116,7 @@ def growth(args: argparse.Namespace, work: Path) -> Result:
         "results": {f"{race.fleet.events} events per pipeline": race.as_json() for race in races},
         "growth_ratio": ratios,
         "targets": targets,
+        "disturbed": [f"{race.fleet.events}: {run}" for race in races for run in race.disturbed()],
         "failures": {f"{name}, {race.fleet.events}": why for race in races for name, why in race.failures.items()},
     }
 
@@ -180,6 +182,8 @@ def table(result: Result) -> str:
         lines.append(
             f"{'met   ' if aim['met'] else 'MISSED'} {aim['what']}: {aim['measured']:g}, {aim['wanted']} wanted"
         )
+    if result["disturbed"]:
+        lines.append(f"NOT QUIET, do not trust: others used the machine during {', '.join(result['disturbed'])}")
     return "\n".join([*lines, *(f"FAILED {why}" for why in result["failures"].values())])
 
 

@@ -24,6 +24,7 @@ class Measured:
     seconds: float
     cpu_seconds: float
     max_rss_mib: float
+    taken_by_others: float  # share of the machine's CPU time meanwhile; near 0 when the figure can be trusted
 
 
 @dataclass
@@ -88,25 +89,37 @@ def measure(command: Sequence[str], *, log: Path, cwd: Path, env: Mapping[str, s
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), _busy_s()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd, env=dict(env))
         tree, done = Tree(process.pid), threading.Event()
         sampler = threading.Thread(target=_sample, args=(tree, done), daemon=True)
         sampler.start()
         _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begin
+        seconds, busy = time.perf_counter() - begin, _busy_s() - busy
     process.returncode = os.waitstatus_to_exitcode(status)
     done.set()
     sampler.join()
     tree.wait_for_stragglers()
     largest = usage.ru_maxrss / (MIB if sys.platform == "darwin" else 1024)
-    waited_cpu_s = usage.ru_utime + usage.ru_stime
+    cpu_s = max(usage.ru_utime + usage.ru_stime, sum(tree.cpu_s.values()))
+    others = max(0.0, busy - cpu_s) / (seconds * (os.cpu_count() or 1))
     return Measured(
         exit_code=process.returncode,
         seconds=round(seconds, 2),
-        cpu_seconds=round(max(waited_cpu_s, sum(tree.cpu_s.values())), 2),
+        cpu_seconds=round(cpu_s, 2),
         max_rss_mib=round(max(tree.max_rss_mib, largest)),
+        taken_by_others=round(others, 2),
     )
+
+
+def _busy_s() -> float:
+    """CPU seconds that all processes of this machine have used, 0 where the kernel does not say."""
+    try:
+        fields = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return 0.0
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _sample(tree: Tree, done: threading.Event) -> None:

@@ -102,6 +102,7 @@ class Race:
         if rows != expected:
             raise Failed(f"{contestant.name}, {phase}: {rows:,} rows in {contestant.table}, expected {expected:,}")
         took = f"{measured.seconds:8.1f} s, {measured.cpu_seconds:8.1f} s of CPU, {measured.max_rss_mib:8,.0f} MiB"
+        took += f", {measured.taken_by_others:.0%} of the machine taken by others"
         say(f"  {contestant.name:18} {phase:12} {took}")
         return measured
 
@@ -111,6 +112,13 @@ class Race:
             return self.initial[name].seconds if name in self.initial else None
         runs = self.increments.get(name)
         return round(median(run.seconds for run in runs), 2) if runs else None
+
+    def disturbed(self, limit: float = 0.1) -> list[str]:
+        """Runs during which others took more than this share of the machine."""
+        runs = {f"{name} initial": run for name, run in self.initial.items()}
+        for name, increments in self.increments.items():
+            runs |= {f"{name} increment_{turn}": run for turn, run in enumerate(increments, 1)}
+        return [f"{title} ({run.taken_by_others:.0%})" for title, run in runs.items() if run.taken_by_others > limit]
 
     def as_json(self) -> dict[str, Any]:
         """All runs of all contestants."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,12 +18,26 @@ from monitoring_platform.cycle.union import United, unite
 from monitoring_platform.marts.refresh import MARTS, Refreshed, refresh
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version
 from monitoring_platform.warehouse.store import Warehouse
 
 DATA = Path(__file__).parent / "data"
 EVENT_LOGS = DATA / "event_logs"
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+HAS_SPARK = (java_version() or 0) >= MINIMUM_JAVA
 _BY_NAME = {table.name: table for table in (*STANDING, *TABLES)}
+
+
+def pytest_configure() -> None:
+    """CI must not pass without the Spark half."""
+    if os.environ.get("REQUIRE_SPARK") and not HAS_SPARK:
+        pytest.exit(f"REQUIRE_SPARK is set and Java {MINIMUM_JAVA}+ was not found", returncode=1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in the last lines what was not run."""
+    if not HAS_SPARK:
+        terminalreporter.write_line(f"The Spark half of the parity suite was skipped: Java {MINIMUM_JAVA}+ not found.")
 
 
 @dataclass

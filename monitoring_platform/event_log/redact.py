@@ -65,8 +65,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(
-            r"(?i)https?://(?:hooks\.|[^\s\"'\\/]*webhook)[^\s\"'\\]+|"
-            r"https?://[^\s\"'\\]*/(?:api/)?webhooks?/[^\s\"'\\]+"
+            r"(?i)https?://(?:hooks\.|[^\s\"'\\/]{0,256}webhook)[^\s\"'\\]+|"
+            r"https?://[^\s\"'\\]{0,256}/(?:api/)?webhooks?/[^\s\"'\\]+"
         ),
         MARK,
     ),
@@ -109,7 +109,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
             r"(?<![\w.+-])(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)"
-            r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,63}"
+            r"[\w.+-]{1,256}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,63}"
         ),
         MARK,
     ),
@@ -119,7 +119,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(
-            r"(?i)\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\."
+            r"(?i)(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\."
             r"(?:azuredatabricks\.net|(?:cloud|gcp)\.databricks\.(?:com|us)|databricks\.azure\.(?:us|cn))\b"
         ),
         MARK,
@@ -177,8 +177,8 @@ _WORDS = tuple(
 #: The same for whole columns of JSON text (RE2 over Arrow): also what may be hidden behind an escape.
 DOUBTFUL = "(?i)" + "|".join((*map(re.escape, _WORDS), r"users\\/", r"\\u"))
 #: Escapes of printable ASCII, and of the slash, at any level; quotes and backslashes stay what they are.
-_ESCAPE = re.compile(r"\\+(?:u00(?!22|5[cC])([2-7][0-9a-fA-F])|/)")
-_KEY = re.compile(r'(\\*)"([^"\\\n]{1,128})\1"\s{0,4}:\s{0,4}')
+_ESCAPE = re.compile(r"(?<!\\)\\+(?:u00(?!22|5[cC])([2-7][0-9a-fA-F])|/)")
+_KEY = re.compile(r'(?<!\\)(\\*)"([^"\\\n]{1,128})\1"\s{0,4}:\s{0,4}')
 
 
 def redact_text(text: str | None, policy: Policy = DEFAULT) -> str | None:

@@ -56,7 +56,7 @@ def extra(row: dict[str, Any]) -> Any:
 
 # The canonical row
 
-FULL = {
+FULL: dict[str, Any] = {
     "id": "e-1",
     "sequence": {
         "data_plane_id": {"instance": "execution", "seq_no": 9007199254740993},
@@ -685,7 +685,8 @@ def test_counters_of_a_flow() -> None:
     assert [row[name] for name in ("backlog_bytes", "backlog_files", "dropped_records")] == [None, 479_000_000, None]
     assert row["expectations"] == [{"name": "r", "dataset": None, "passed_records": None, "failed_records": None}]
     assert json.loads(row["details"])["flow_progress"]["metrics"]["backlog_bytes"] == -1
-    for body in ({"metrics": "x", "data_quality": [], "streaming_metrics": 5}, [], "x", None, 5):
+    bodies: list[Any] = [{"metrics": "x", "data_quality": [], "streaming_metrics": 5}, [], "x", None, 5]
+    for body in bodies:
         assert one(flow("1", 0, "f", body))["flags"] is None
 
 
@@ -755,7 +756,7 @@ ROWS = st.dictionaries(NAMES, JUNK, max_size=8) | st.fixed_dictionaries({}, opti
 PLACES = st.sampled_from([PLACE, Place("files", "x", "configured")])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
 @given(st.lists(ROWS | st.builds(Unreadable, st.just("why"), st.text(), st.just("line 1")), max_size=4), PLACES)
 def test_rows_out_are_rows_in(rows: list[Any], place: Place) -> None:
     """event_log.md ground rule 1: nothing is dropped, nothing raises, whatever stands in any field."""
@@ -769,7 +770,7 @@ def test_rows_out_are_rows_in(rows: list[Any], place: Place) -> None:
         assert None not in (row["quarantine_id"], row["reason"], row["raw"])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
 @given(ROWS, ROWS)
 def test_rows_are_read_one_by_one(row: dict[str, Any], neighbour: dict[str, Any]) -> None:
     """event_log.md 7, 9: a neighbour changes nothing about a row, and reading it again gives the same."""

@@ -191,7 +191,9 @@ def test_many_pipelines_in_one_table(delta: Site, log: Path) -> None:
     write(log, *(row(f"{n}", n, pipeline=f"p{n % 3}") for n in range(9)))
     read, _ = take(delta)
     assert read.events == {"p0": 3, "p1": 3, "p2": 3}
-    assert {found["pipeline_id"]: found["logs"] for found in delta.rows("pipelines")} == {f"p{n}": [str(log)] for n in range(3)}
+    assert {found["pipeline_id"]: found["logs"] for found in delta.rows("pipelines")} == {
+        f"p{n}": [str(log)] for n in range(3)
+    }
 
 
 # ---- columns ----
@@ -276,7 +278,11 @@ def test_precision_of_times(delta: Site, log: Path, kind: pa.DataType, value: An
 
 def test_partitioned_log(delta: Site, log: Path) -> None:
     """Partition columns are not in the data files, and come with their values all the same (R-UNI-04)."""
-    rows = [row("1", level="INFO", day="a b/c:%20é"), row("2", level="ERROR", day=None), row("3", level="it's =", day="x")]
+    rows = [
+        row("1", level="INFO", day="a b/c:%20é"),
+        row("2", level="ERROR", day=None),
+        row("3", level="it's =", day="x"),
+    ]
     write_deltalake(str(log), as_table(rows, day=pa.string()), partition_by=["level", "day"])
     assert counts(delta) == (3, 3)
     write_deltalake(str(log), as_table([row("4", level="INFO", day="a b/c:%20é")], day=pa.string()), mode="append")
@@ -473,7 +479,9 @@ def test_a_broken_log_heals(delta: Site, log: Path, garbage: bytes) -> None:
     assert ids(delta) == once("1", "2", "a", "b")
 
 
-@pytest.mark.parametrize("settings", [None, "'delta.enableDeletionVectors' = 'true'"], ids=["plain", "deletion vectors"])
+@pytest.mark.parametrize(
+    "settings", [None, "'delta.enableDeletionVectors' = 'true'"], ids=["plain", "deletion vectors"]
+)
 def test_a_commit_that_was_read_half_written(delta: Site, log: Path, settings: str | None) -> None:
     """A commit that is complete only after it was read brings its rows then (R-ING-04, R-NEW-04)."""
     if settings is None:
@@ -581,7 +589,12 @@ def test_a_log_gets_deletion_vectors_later(delta: Site, log: Path) -> None:
     made.add(("1", 0), ("2", 1))
     assert counts(delta) == (2, 2)
     version = DeltaTable(str(log)).version()
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors"],
+    }
     table = DeltaTable(str(log))
     fields = table.schema().to_json()
     metadata = {"id": str(table.metadata().id), "format": {"provider": "parquet", "options": {}}, "schemaString": fields,
