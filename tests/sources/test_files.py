@@ -425,7 +425,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
 @given(st.lists(PARTS, max_size=8).map(b"".join), st.lists(st.integers(0, 2000), max_size=4), st.integers(1, 3))
 def test_growth_loses_nothing(path: Path, content: bytes, cuts: list[int], limit: int) -> None:
     """R-ING-02, R-ING-04: however a file of lines grows and is chunked, each row of the whole file arrives."""
