@@ -7,6 +7,8 @@ engine alike. Steps that write hold the lock of the warehouse, so that runs that
 from __future__ import annotations
 
 import fcntl
+import shutil
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from monitoring_platform.config import Settings
@@ -23,6 +26,9 @@ from monitoring_platform.warehouse.contracts import Table
 
 if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looking does without
     from pyspark.sql import DataFrame, SparkSession
+
+
+_MESSAGE_BYTES = 32 * 1024 * 1024
 
 
 class Mark(NamedTuple):
@@ -48,6 +54,10 @@ class Warehouse:
 
         return session(self.settings.engine)
 
+    @property
+    def _staging(self) -> Path:
+        return self.root / ".staging"
+
     def path(self, table: Table | str) -> Path:
         return self.root / (table if isinstance(table, str) else table.name)
 
@@ -61,7 +71,10 @@ class Warehouse:
             except BlockingIOError:
                 waiting()
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
+            try:
+                yield
+            finally:
+                shutil.rmtree(self._staging, ignore_errors=True)
 
     def is_busy(self) -> bool:
         """Whether some process holds the lock now."""
@@ -151,7 +164,12 @@ class Warehouse:
         return self.spark.read.parquet(*[str(file.path) for file in files])
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """Arrow rows as a DataFrame."""
+        """Arrow rows as a DataFrame; many of them by way of a file, because a Spark Connect message is limited."""
+        if rows.nbytes > _MESSAGE_BYTES:
+            self._staging.mkdir(parents=True, exist_ok=True)
+            file = self._staging / f"{uuid.uuid4().hex}.parquet"
+            pq.write_table(rows, file)
+            return self.spark.read.parquet(str(file))
         if rows.num_rows:
             # Apache Spark takes an empty batch for the end and drops the rows after it.
             filled = [batch for batch in rows.to_batches() if batch.num_rows]

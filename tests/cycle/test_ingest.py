@@ -18,6 +18,7 @@ from monitoring_platform.cycle.ingest import discover, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.event_log.normalise import Delivered
 from monitoring_platform.sources import Chunk, Log, SourceError
+from monitoring_platform.warehouse import store
 from monitoring_platform.warehouse.store import Warehouse
 from tests.conftest import NOW, Site, event, flow, state
 
@@ -286,3 +287,14 @@ def test_batches_are_bounded_and_lose_nothing(make_site: Callable[..., Site]) ->
     read, united, _ = site.cycle()
     assert (read.events, united.added) == ({"a": 2500, "b": 2500}, 5000)
     assert len(site.warehouse.open("pipeline_event_log").history()) > 3
+
+
+def test_a_batch_larger_than_a_message(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that no Spark Connect message could carry go by way of a file, which is gone afterwards."""
+    monkeypatch.setattr(store, "_MESSAGE_BYTES", 100)
+    site.write("a.jsonl", *(state(str(i), i, "RUNNING") for i in range(5)))
+    with site.warehouse.lock():
+        site.cycle()
+        assert list((site.warehouse.root / ".staging").iterdir())
+    assert not (site.warehouse.root / ".staging").exists()
+    assert site.row("pipeline_runs")["event_count"] == 5
