@@ -173,9 +173,7 @@ def _cursor(row: Row, settings: Settings) -> Cursor | None:
     return dict(orjson.loads(row["cursor"]))
 
 
-def _wanted(
-    pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None, settings: Settings
-) -> bool:
+def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None, settings: Settings) -> bool:
     """Whether a log with news may hold events of the selected pipelines."""
     source, log = pair
     row = rows[log.location]

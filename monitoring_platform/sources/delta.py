@@ -194,7 +194,15 @@ def _read_files(log: Log, plan: _Plan, limit: int, identity: str) -> Chunk:
     cursor = _at(log, identity, plan.version)
     if more:
         cursor.update(position=None, pending={"since": plan.since, "upto": plan.version, "done": position})
-    return Chunk((row for part in parts for row in _rows(part)), cursor, more)
+    return Chunk((row for part in _joined(parts) for row in _rows(part)), cursor, more)
+
+
+def _joined(parts: list[pa.Table]) -> list[pa.Table]:
+    """Small files as one table, which converts far faster; apart where their columns' types do not go together."""
+    try:
+        return [pa.concat_tables(parts, promote_options="permissive")] if parts else []
+    except pa.ArrowException:
+        return parts
 
 
 def _open(log: Log) -> DeltaTable:
@@ -240,7 +248,7 @@ def _values(array: Any) -> list[Any] | None:
     if array.null_count == len(array):
         return None
     kind = array.type
-    if pa.types.is_struct(kind) and not pa.types.is_nested(kind.field(0).type):
+    if pa.types.is_struct(kind):
         children = [(f.name, _values(array.field(i))) for i, f in enumerate(kind)]
         present = [(name, values) for name, values in children if values is not None]
         names = [name for name, _ in present]
@@ -252,6 +260,12 @@ def _values(array: Any) -> list[Any] | None:
         return [None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()]
     if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
         return list(array.cast(pa.string()).to_pylist())
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or (pa.types.is_integer(kind) and not array.null_count)
+    ):
+        return list(array.to_numpy(zero_copy_only=False).tolist())  # several times faster, and as exact for these
     return list(array.to_pylist())
 
 
