@@ -32,7 +32,8 @@ app = typer.Typer(
     help="What your Lakeflow/DLT pipelines did, how good their data is, what is not seen at all.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out, err = Console(), Console(stderr=True)
+# Not on a terminal lines are long rather than folded, so that what reads them finds whole names.
+out, err = Console(width=None if sys.stdout.isatty() else 240), Console(stderr=True)
 
 ConfigOption = Annotated[
     Path | None,

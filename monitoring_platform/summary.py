@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -41,8 +41,6 @@ def text(value: Any) -> str:
         return f"{value:%Y-%m-%d %H:%M}"
     if isinstance(value, float):
         return f"{value:,.2f}".rstrip("0").rstrip(".")
-    if isinstance(value, timedelta):
-        return duration(value.total_seconds())
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return escape(printable(str(value)))
@@ -142,8 +140,8 @@ def print_status(console: Console, found: Overview, everything: bool) -> None:
 def _lasted(row: Row) -> str:
     if row["duration_seconds"] is not None:
         return duration(row["duration_seconds"])
-    running = row["running_for"]
-    return f"running, {duration(running.total_seconds())} so far" if running is not None else "–"
+    running = row["running_seconds"]
+    return f"running, {duration(running)} so far" if running is not None else "–"
 
 
 def print_preview(console: Console, settings: Settings, rows: list[Row]) -> None:

@@ -45,7 +45,7 @@ quality AS (
 )
 SELECT p.pipeline_id, p.pipeline_name, p.owner, p.state, p.reason, p.remedy, p.last_event_ts, p.logs,
        r.update_id AS latest_update_id, r.status AS latest_status, r.cause, r.start_ts, r.end_ts, r.duration_seconds,
-       CASE WHEN r.end_ts IS NULL THEN r.last_event_ts - r.start_ts END AS running_for,
+       CASE WHEN r.end_ts IS NULL THEN epoch(r.last_event_ts - r.start_ts) END AS running_seconds,
        f.update_id AS finished_update_id, f.status AS finished_status, f.end_ts AS finished_at,
        r.rows_written, r.rows_dropped, r.error_count, q.worst_pass_rate_pct, r.attempt_number
 FROM pipelines p

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 from functools import cache
 from typing import Any
@@ -39,6 +40,8 @@ _SPARK_SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.icu.caseMappings.enabled": "false",  # seconds to load, for upper() of enums
     "spark.driver.memory": "4g",
+    # Spark makes this folder, never used here, in the current one.
+    "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse"),
     "spark.log.level": "ERROR",
 }
 
