@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import orjson
 import pytest
 
@@ -24,6 +25,14 @@ from monitoring_platform.warehouse.store import Warehouse
 DATA = Path(__file__).parent / "data"
 EVENT_LOGS = DATA / "event_logs"
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+# Machines that run these are slow and shared: no test is about time. In CI the examples are the same every time.
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("steady")
 HAS_SPARK = (java_version() or 0) >= MINIMUM_JAVA
 _BY_NAME = {table.name: table for table in (*STANDING, *TABLES)}
 
