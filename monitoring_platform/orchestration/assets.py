@@ -43,10 +43,9 @@ def _writing(warehouse: Warehouse) -> Iterator[None]:
 
 
 def _ingest(
-    context: dg.AssetExecutionContext, platform: Platform, now: datetime, pipeline_ids: list[str] | None, force: bool
-) -> tuple[Warehouse, Ingested]:
+    context: dg.AssetExecutionContext, warehouse: Warehouse, now: datetime, pipeline_ids: list[str] | None, force: bool
+) -> Ingested:
     """Ingest, register partitions, and log one materialization for each pipeline that was read or selected."""
-    warehouse = platform.warehouse()
     with _writing(warehouse):
         report = ingest(warehouse, now, pipeline_ids=pipeline_ids, force=force, progress=_log.info)
         rows = warehouse.arrow(contracts.PIPELINES).to_pylist()
@@ -67,7 +66,7 @@ def _ingest(
                     },
                 )
             )
-    return warehouse, report
+    return report
 
 
 @dg.asset(
@@ -79,9 +78,10 @@ def _ingest(
 )
 def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: Platform) -> dg.MaterializeResult[None]:
     now = clock(config.now)
-    with _writing(platform.warehouse()):
-        maintain(platform.warehouse(), (*contracts.STANDING, *TABLES), now)
-    warehouse, report = _ingest(context, platform, now, config.pipeline_ids, config.force)
+    warehouse = platform.warehouse()
+    with _writing(warehouse):
+        maintain(warehouse, (*contracts.STANDING, *TABLES), now)
+    report = _ingest(context, warehouse, now, config.pipeline_ids, config.force)
     states = pc.value_counts(warehouse.arrow(contracts.PIPELINES, ["state"])["state"]).to_pylist()
     return dg.MaterializeResult(
         metadata={
@@ -103,7 +103,7 @@ def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: 
 )
 def pipeline_event_log(context: dg.AssetExecutionContext, platform: Platform) -> Any:
     selected = list(context.partition_keys)
-    _, report = _ingest(context, platform, clock(None), selected, force=True)
+    report = _ingest(context, platform.warehouse(), clock(None), selected, force=True)
     if report.failed:
         raise dg.Failure(
             description=f"{len(report.failed)} of {report.logs} logs could not be read; the others are done. "

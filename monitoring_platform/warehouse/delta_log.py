@@ -51,11 +51,6 @@ def commit_time(table: Path, version: int) -> int | None:
         return None
 
 
-def table_id(table: Path) -> str:
-    """Identity of the table; another one at the same place means that it was recreated."""
-    return str(DeltaTable(str(table)).metadata().id)
-
-
 def is_plain(table: DeltaTable) -> bool:
     """True if a data file's rows are the table's rows: no deletion vectors, no column mapping."""
     features = set(table.protocol().reader_features or ())

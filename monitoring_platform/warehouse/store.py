@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from monitoring_platform.config import Settings
 from monitoring_platform.warehouse import contracts, delta_log
@@ -140,7 +140,7 @@ class Warehouse:
         """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
         if self.exists(table) and same_rows(self.arrow(table), rows, table.keys):
             return
-        write_deltalake(str(self.path(table)), rows, mode="overwrite", commit_properties=_KEEP_LOG)
+        write_deltalake(str(self.path(table)), rows, mode="overwrite")
 
     def mark(self, step: str) -> Mark | None:
         """How far the step has come; None if it has done nothing yet."""
@@ -207,9 +207,6 @@ class Warehouse:
             f"WHEN MATCHED THEN UPDATE SET {assignments} "
             f"WHEN NOT MATCHED AND NOT s._gone THEN INSERT ({names}) VALUES ({values})"
         ).collect()
-
-
-_KEEP_LOG = CommitProperties()
 
 
 def same_rows(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> bool:
