@@ -138,15 +138,13 @@ def sql(
     """Ask all tables in DuckDB's SQL. Tables are only read."""
     import duckdb
 
-    from monitoring_platform.health.checks import connect
     from monitoring_platform.marts.registry import TABLES
     from monitoring_platform.summary import printable
     from monitoring_platform.warehouse.contracts import STANDING
+    from monitoring_platform.warehouse.looking import question
 
-    con = connect(_warehouse(config), *STANDING, *TABLES)
     try:
-        con.execute("SET enable_external_access = false")
-        relation = con.execute(query)
+        relation = question(_warehouse(config), query, (*STANDING, *TABLES))
         columns, rows = [entry[0] for entry in relation.description or ()], relation.fetchall()
     except duckdb.Error as error:
         _stop(f"{error}\nTables: {', '.join(t.name for t in (*STANDING, *TABLES))}")

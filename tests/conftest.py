@@ -16,7 +16,7 @@ import pytest
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import United, unite
-from monitoring_platform.marts.refresh import MARTS, Refreshed, refresh
+from monitoring_platform.marts.refresh import MARTS, Refreshed, Refresher
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version
@@ -73,7 +73,10 @@ class Site:
         """Ingest, union, marts."""
         read = ingest(self.warehouse, now, **options)
         united = unite(self.warehouse)
-        return read, united, [refresh(self.warehouse, mart) for mart in MARTS]
+        refresher = Refresher(self.warehouse)
+        reports = list(refresher.refresh_all(MARTS))
+        refresher.save()
+        return read, united, reports
 
     def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a table with these values."""

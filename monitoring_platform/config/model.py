@@ -4,9 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
+from zoneinfo import available_timezones
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -276,6 +278,8 @@ class Settings(_Model):
     """When the platform runs by itself."""
     redaction: Redaction = Redaction()
     """What is made unreadable before it is stored."""
+    time_zone: str = "UTC"
+    """Time zone of local hours and weekdays, such as Europe/Berlin; stored times are UTC."""
     tags: _Texts = {}
     """Tags of the platform's own runs."""
 
@@ -284,6 +288,14 @@ class Settings(_Model):
     def model_post_init(self, context: Any, /) -> None:
         """Remember the file."""
         self._file = _origin(context)
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known_zone(cls, value: str) -> str:
+        if value not in available_timezones():
+            near = get_close_matches(value, available_timezones(), 1)
+            raise wrong(f"is no time zone. Write its IANA name, for example {near[0] if near else 'Europe/Berlin'}")
+        return value
 
     @field_validator("sources")
     @classmethod

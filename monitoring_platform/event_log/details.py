@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from monitoring_platform.event_log import bodies
 from monitoring_platform.event_log.schema import FLOW_METRICS
-from monitoring_platform.event_log.values import to_bool, to_count, to_id, to_instant, to_text
+from monitoring_platform.event_log.values import as_dict, as_list, to_bool, to_count, to_id, to_instant, to_text
 
 UPDATE_STATES = frozenset(
     [
@@ -71,16 +72,6 @@ def stated_in(event_type: str | None, message: str | None) -> Facts:
     return {}
 
 
-def as_dict(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: Any) -> list[Any]:
-    """Arrays as they are, a single object as one element, anything else as none."""
-    return value if isinstance(value, list) else [value] if isinstance(value, dict) else []
-
-
 def _update_progress(body: Facts, facts: Facts) -> None:
     facts["update_state"] = state(body.get("state"))
     facts["cancellation_cause"] = to_id(body.get("cancellation_cause"))
@@ -97,13 +88,8 @@ def _create_update(body: Facts, facts: Facts) -> None:
     facts["edition"], facts["channel"] = to_id(config.get("edition")), to_id(config.get("channel"))
     facts["default_catalog"] = to_id(config.get("catalog"))
     facts["default_schema"] = to_id(config.get("schema")) or to_id(config.get("target"))
-    _dbr_version(body, facts)
-
-
-def _dbr_version(body: Facts, facts: Facts) -> None:
-    version = to_id(body.get("dbr_version")) or to_id(as_dict(body.get("runtime_version")).get("dbr_version"))
-    if version is not None:
-        facts["dbr_version"] = version
+    facts["run_as"] = to_id(body.get("run_as")) or to_id(body.get("run_as_user_id"))
+    bodies.dbr_version(body, facts)
 
 
 def _flow_progress(body: Facts, facts: Facts) -> None:
@@ -137,33 +123,24 @@ def _flow_progress(body: Facts, facts: Facts) -> None:
         facts["batch_processing_time_ms"] = to_count(streaming.get("batch_processing_time_ms"))
 
 
-def _flow_definition(body: Facts, facts: Facts) -> None:
-    facts["output_dataset"] = to_text(body.get("output_dataset"))
-
-
-READERS: dict[str, Callable[[Facts, Facts], None] | None] = {
+READERS: dict[str, Callable[[Facts, Facts], None]] = {
     "update_progress": _update_progress,
     "create_update": _create_update,
-    "runtime_details": _dbr_version,
     "flow_progress": _flow_progress,
-    "flow_definition": _flow_definition,
-    # Known types whose facts no table needs yet: named here so that they are recognised by their key.
-    **dict.fromkeys(
-        [
-            "user_action",
-            "dataset_definition",
-            "sink_definition",
-            "operation_progress",
-            "stream_progress",
-            "planning_information",
-            "cluster_resources",
-            "cluster_utilization",
-            "autoscale",
-            "hook_progress",
-            "deprecation",
-            "behavior_change_in_spark_connect",
-        ]
-    ),
+    "runtime_details": bodies.runtime_details,
+    "flow_definition": bodies.flow_definition,
+    "dataset_definition": bodies.dataset_definition,
+    "sink_definition": bodies.sink_definition,
+    "user_action": bodies.user_action,
+    "operation_progress": bodies.operation_progress,
+    "stream_progress": bodies.stream_progress,
+    "planning_information": bodies.planning_information,
+    "cluster_resources": bodies.cluster,
+    "cluster_utilization": bodies.cluster,
+    "autoscale": bodies.cluster,
+    "hook_progress": bodies.hook_progress,
+    "deprecation": bodies.notice,
+    "behavior_change_in_spark_connect": bodies.notice,
 }
 
 
@@ -182,9 +159,8 @@ def read(event_type: str | None, details: Any) -> tuple[str | None, Facts]:
         return event_type, facts
     known = [key for key in details if key.lower() in READERS]
     for key in known:
-        reader = READERS[key.lower()]
-        if reader is not None and isinstance(details[key], dict):
-            reader(details[key], facts)
+        if isinstance(details[key], dict):
+            READERS[key.lower()](details[key], facts)
     if event_type in {key.lower() for key in details}:
         return event_type, facts
     if len(known) == 1:

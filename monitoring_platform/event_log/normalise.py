@@ -11,7 +11,6 @@ type_from_details, invalid_utf8, raw_origin, raw_sequence, raw_error.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from types import NoneType
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.event_log import details as reading
-from monitoring_platform.event_log import jsontext
+from monitoring_platform.event_log import drift, jsontext, rootcause
 from monitoring_platform.event_log.redact import DEFAULT, DOUBTFUL, MARK, Policy, redact_json, redact_text, redact_value
 from monitoring_platform.event_log.schema import (
     ERROR,
@@ -29,18 +28,30 @@ from monitoring_platform.event_log.schema import (
     ORIGIN,
     ORIGIN_FIELDS,
     QUARANTINE,
+    ROOT_ERROR,
     SEQUENCE,
     TIMESTAMP,
 )
-from monitoring_platform.event_log.values import INT64_MAX, from_millis, to_bool, to_id, to_instant, to_int, to_text
+from monitoring_platform.event_log.values import (
+    INT64_MAX,
+    as_dict,
+    as_list,
+    from_millis,
+    to_bool,
+    to_id,
+    to_instant,
+    to_int,
+    to_text,
+)
 
 _FUTURE = timedelta(days=1)
 _RAW_LIMIT = 64 * 1024
 _SEQUENCE = frozenset(field.name for field in SEQUENCE)
 _PLANE = frozenset(field.name for field in SEQUENCE.field("data_plane_id").type)
 _KNOWN_ORIGIN = frozenset(ORIGIN_FIELDS)
+_FROM_ORIGIN = ("update_id", "flow_id", "request_id", "pipeline_type", "maintenance_id", "catalog_name", "schema_name",
+                "sink_name")  # fmt: skip
 _USUAL_ORIGIN = frozenset({str, int, type(None)})
-_ERROR_CODE = re.compile(r"\[([A-Za-z0-9_.:]+)\]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STRUCTS = frozenset(["origin", "sequence", "error", "details", "timestamp"])
 _TEN = frozenset(["id", "message", "level", "maturity_level", "event_type"]) | _STRUCTS
@@ -325,7 +336,7 @@ def _exception(item: Any) -> dict[str, Any]:
             **{k: to_text(f.get(k)) for k in ("declaring_class", "method_name", "file_name")},
             "line_number": to_int(f.get("line_number")),
         }
-        for f in reading.as_list(stack)
+        for f in as_list(stack)
         if isinstance(f, dict)
     ]
     texts = {k: to_text(item.get(k)) for k in ("class_name", "message", "error_class", "sql_state")}
@@ -372,7 +383,7 @@ def _derived_id(row: _Row) -> str:
 
 def _refused(reason: str, row: Delivered, place: Place, now: datetime, policy: Policy) -> dict[str, Any]:
     members = redact_value(row.members, policy)
-    origin = reading.as_dict(_parsed(members.get("origin")))
+    origin = as_dict(_parsed(members.get("origin")))
     pipeline_id = to_id(origin.get("pipeline_id")) or to_id(members.get("pipeline_id")) or place.pipeline_id
     event_id = to_id(members.get("id")) or to_id(members.get("pipeline_event_id"))
     return _quarantined(reason, pipeline_id, event_id, jsontext.dumps(members), row.position, place, now)
@@ -513,8 +524,10 @@ def _table(rows: list[_Row], place: Place, now: datetime) -> pa.Table:
         "error_fatal": pa.array([r.error["fatal"] if r.error else None for r in rows], pa.bool_()),
         "exception_class": _strings([e.get("class_name") if e else None for e in first]),
         "exception_message": messages,
-        "error_class": _strings([_code(e) if e else None for e in first]),
+        "error_class": _strings([rootcause.code_of(e, MARK) if e else None for e in first]),
         "sql_state": _strings([e.get("sql_state") if e else None for e in first]),
+        "drift": _nested([drift.unknown(r.event_type, r.details, r.extra) for r in rows], pa.list_(pa.string())),
+        "root_error": _nested([_root(r) for r in rows], ROOT_ERROR),
         "message": _strings([r.message for r in rows]),
         "sequence": _nested([r.sequence for r in rows], SEQUENCE),
         "origin": origin,
@@ -527,7 +540,7 @@ def _table(rows: list[_Row], place: Place, now: datetime) -> pa.Table:
         "_log": pa.repeat(pa.scalar(place.log), len(rows)),
         "_ingested_at": pa.repeat(pa.scalar(now, TIMESTAMP), len(rows)),
     }
-    for column in ("update_id", "flow_id", "request_id", "pipeline_type", "maintenance_id"):
+    for column in _FROM_ORIGIN:
         given[column] = _trimmed(origin.field(column))
     given["batch_id"] = origin.field("batch_id")
     facts = _by_column([r.facts for r in rows])
@@ -542,10 +555,12 @@ def _table(rows: list[_Row], place: Place, now: datetime) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=EVENT)
 
 
-def _code(exception: dict[str, Any]) -> str | None:
-    """The code in brackets at the start of the message, else the error class that is given."""
-    match = _ERROR_CODE.match(exception.get("message") or "")
-    return match.group(1) if match and match.group() != MARK else exception.get("error_class")
+def _root(row: _Row) -> dict[str, Any] | None:
+    """The cause of an error; a row at level ERROR without exceptions has its message."""
+    exceptions = (row.error or {}).get("exceptions") or []
+    if not exceptions and (row.level or "").upper() != "ERROR":
+        return None
+    return rootcause.root_error(exceptions, row.message, MARK)
 
 
 def _by_column(facts: list[dict[str, Any]]) -> dict[str, list[Any]]:

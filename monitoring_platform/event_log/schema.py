@@ -98,6 +98,142 @@ FLOW_METRICS = [
     "backlog_seconds",
 ]
 
+#: One struct for each kind of body, so that a question reads `operation.duration_ms`; null = another event type.
+USER_ACTION = pa.struct([("action", STRING), ("user_name", STRING), ("user_id", STRING)])
+OPERATION = pa.struct(
+    [
+        ("type", STRING),
+        ("status", STRING),
+        ("duration_ms", LONG),
+        ("progress_percent", DOUBLE),
+        ("estimated_completion_ms", LONG),
+        ("source_path", STRING),
+        ("num_files_listed", LONG),
+        ("target_table", STRING),
+        ("snapshot_ts", TIMESTAMP),
+        ("snapshot_reason", STRING),
+    ]
+)
+STREAM_SOURCE = pa.struct(
+    [
+        ("description", STRING),
+        ("start_offset", STRING),
+        ("end_offset", STRING),
+        ("latest_offset", STRING),
+        ("num_input_rows", LONG),
+        ("backlog_bytes", LONG),
+        ("backlog_files", LONG),
+        ("max_offsets_behind", LONG),
+    ]
+)
+STREAM = pa.struct(
+    [
+        ("stream_id", STRING),
+        ("run_id", STRING),
+        ("name", STRING),
+        ("batch_id", LONG),
+        ("progress_ts", TIMESTAMP),
+        ("trigger_ms", LONG),
+        ("num_input_rows", LONG),
+        ("num_output_rows", LONG),
+        ("sink", STRING),
+        ("state_rows", LONG),
+        ("backlog_bytes", LONG),
+        ("backlog_files", LONG),
+        ("sources", pa.list_(STREAM_SOURCE)),
+        ("is_truncated", BOOL),
+    ]
+)
+PLANNED_TABLE = pa.struct(
+    [
+        ("table_name", STRING),
+        ("change_type", STRING),
+        ("full_size", LONG),
+        ("change_size", LONG),
+        ("num_changed_partitions", LONG),
+        ("is_cdf_enabled", BOOL),
+        ("is_row_id_enabled", BOOL),
+        ("is_deletion_vector_enabled", BOOL),
+    ]
+)
+PLANNING = pa.struct(
+    [
+        ("chosen", STRING),
+        ("technique", STRING),
+        ("reasons", STRING),
+        ("offending_tables", STRING),
+        ("offending_expressions", STRING),
+        (
+            "techniques",
+            pa.list_(
+                pa.struct(
+                    [("maintenance_type", STRING), ("is_chosen", BOOL), ("is_applicable", BOOL), ("cost", DOUBLE)]
+                )
+            ),
+        ),
+        (
+            "issues",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("maintenance_type", STRING),
+                        ("issue_type", STRING),
+                        ("sub_type", STRING),
+                        ("prevents", BOOL),
+                        ("table_name", STRING),
+                        ("expression", STRING),
+                    ]
+                )
+            ),
+        ),
+        ("sources", pa.list_(PLANNED_TABLE)),
+        ("target", PLANNED_TABLE),
+    ]
+)
+CLUSTER = pa.struct(
+    [
+        ("num_task_slots", LONG),
+        ("avg_num_task_slots", DOUBLE),
+        ("avg_task_slot_utilization", DOUBLE),
+        ("num_executors", LONG),
+        ("avg_num_queued_tasks", DOUBLE),
+        ("summary_duration_ms", LONG),
+        ("scaling_state", STRING),
+        ("optimal_num_executors", LONG),
+        ("requested_num_executors", LONG),
+        ("request_pending_seconds", LONG),
+    ]
+)
+FIELD = pa.struct([("name", STRING), ("data_type", STRING), ("comment", STRING)])
+DEFINITION = pa.struct(
+    [
+        ("input_datasets", pa.list_(STRING)),
+        ("output_sink", STRING),
+        ("flow_type", STRING),
+        ("language", STRING),
+        ("once", BOOL),
+        ("comment", STRING),
+        ("explain_text", STRING),
+    ]
+)
+DATASET = pa.struct(
+    [
+        ("dataset_type", STRING),
+        ("num_flows", LONG),
+        ("rules", pa.list_(pa.struct([("name", STRING), ("dataset", STRING), ("action", STRING)]))),
+    ]
+)
+ROOT_ERROR = pa.struct(
+    [
+        ("message", STRING),
+        ("class_name", STRING),
+        ("error_class", STRING),
+        ("sql_state", STRING),
+        ("fingerprint", STRING),
+    ]
+)
+NOTICE = pa.struct([("name", STRING), ("text", STRING)])
+
 _METRIC_KIND = "cumulative inside a (flow, batch_id), delta for gateway METRICS rows; null = not reported"
 _BACKLOG_KIND = "snapshot at event_ts; null = the source reports none"
 
@@ -120,6 +256,9 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("dataset_name", STRING, "origin.dataset_name, else origin.table_name; null = not given."),
     Column("pipeline_name", STRING, "Name at the time of the event; neither unique nor stable."),
     Column("pipeline_type", STRING, "WORKSPACE, DBSQL, MANAGED_INGESTION, INGESTION_GATEWAY, …; null = not given."),
+    Column("catalog_name", STRING, "origin.catalog_name; null = not given."),
+    Column("schema_name", STRING, "origin.schema_name; null = not given."),
+    Column("sink_name", STRING, "origin.sink_name; null = not given."),
     Column("maintenance_id", STRING, "Maintenance run the event belongs to; null = none."),
     Column("maturity_level", STRING, "STABLE, EVOLVING, DEPRECATED; null (old rows) counts as STABLE."),
     Column("update_state", STRING, "State carried by update_progress, CANCELLED spelt CANCELED; null = none."),
@@ -150,6 +289,24 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("discovery_latency_ms", LONG, "Gateway, point value in ms; null = not reported."),
     Column("batch_processing_time_ms", LONG, "Gateway, point value in ms; null = not reported."),
     Column("output_dataset", STRING, "flow_definition.output_dataset; null = not a flow definition."),
+    Column(
+        "run_as", STRING, "create_update: on whose behalf the update runs; a pseudonym by setting. Null = not said."
+    ),
+    Column("image_key", STRING, "runtime_details.image_key; null = not given."),
+    Column("environment_version", STRING, "runtime_details.effective_environment_version; null = not given."),
+    Column("user_action", USER_ACTION, "Body of user_action, persons by setting as pseudonyms; null = another type."),
+    Column("operation", OPERATION, "Body of operation_progress; null = another type."),
+    Column("stream", STREAM, "Body of stream_progress, either documented shape; null = another type or unreadable."),
+    Column("planning", PLANNING, "Body of planning_information; null = another type."),
+    Column("cluster", CLUSTER, "Body of cluster_resources, cluster_utilization or autoscale; null = another type."),
+    Column("definition", DEFINITION, "Body of flow_definition; null = another type."),
+    Column("dataset", DATASET, "Body of dataset_definition; null = another type."),
+    Column("fields", pa.list_(FIELD), "Schema in flow_definition or dataset_definition; null = none given."),
+    Column("sink_format", STRING, "sink_definition.format; null = another type."),
+    Column("hook", NOTICE, "hook_progress: name and status; null = another type."),
+    Column("notice", NOTICE, "deprecation and behaviour changes: code or issue, and text; null = another type."),
+    Column("drift", pa.list_(STRING), "What is unknown about this event, see event_log.drift; null = nothing."),
+    Column("root_error", ROOT_ERROR, "Deepest cause, code and fingerprint of the error, see event_log.rootcause."),
     Column("error_fatal", BOOL, "error.fatal; null = no error or not said."),
     Column("exception_class", STRING, "Class of the first exception; null = none."),
     Column("exception_message", STRING, "Message of the first exception, redacted; null = none."),

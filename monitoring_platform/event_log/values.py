@@ -65,6 +65,17 @@ def to_count(value: Any) -> int | None:
     return None if number is None or number < 0 else number
 
 
+def to_double(value: Any) -> float | None:
+    """A finite DOUBLE from a number or its text, or None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    text = value.strip() if isinstance(value, str) else repr(value)
+    if len(text) > 64 or not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    return number if isfinite(number) else None
+
+
 def to_bool(value: Any) -> bool | None:
     """true/false in any case, 1/0, as value or text; anything else None."""
     if value is True or value is False:
@@ -146,3 +157,13 @@ def _from_parts(match: re.Match[str]) -> Instant | None:
     offset = (int(off_hours) * 60 + int(off_minutes or 0)) * 60_000_000
     micros = micros - offset if sign == "+" else micros + offset
     return Instant(micros) if _FIRST <= micros <= _LAST else None
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Arrays as they are, a single object as one element, anything else as none."""
+    return value if isinstance(value, list) else [value] if isinstance(value, dict) else []

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.marts import registry
 from monitoring_platform.marts.refresh import behind
 from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
 
 OFFENDERS_SHOWN = 50
@@ -49,15 +49,6 @@ def run(warehouse: Warehouse, check: Check) -> Finding:
     """Evaluate one check now."""
     rows = check.offenders(warehouse)
     return Finding(check.name, check.table, check.severity, rows.num_rows, rows.slice(0, OFFENDERS_SHOWN).to_pylist())
-
-
-def connect(warehouse: Warehouse, *tables: contracts.Table) -> duckdb.DuckDBPyConnection:
-    """DuckDB with these tables (empty ones where they do not exist yet), times in UTC."""
-    con = duckdb.connect()
-    con.execute("SET TimeZone = 'UTC'")
-    for table in tables:
-        con.register(table.name, warehouse.dataset(table))
-    return con
 
 
 def _ask(warehouse: Warehouse, sql: str, *tables: contracts.Table, **values: Any) -> pa.Table:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from monitoring_platform.cycle.ingest import discover
-from monitoring_platform.health.checks import CHECKS, Finding, connect, run
+from monitoring_platform.health.checks import CHECKS, Finding, run
 from monitoring_platform.marts.registry import EXPECTATION_RESULTS, PIPELINE_RUNS, REQUESTS
 from monitoring_platform.sources import SourceError
 from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
 
 Row = dict[str, Any]

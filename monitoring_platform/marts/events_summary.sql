@@ -13,4 +13,4 @@ SELECT pipeline_name, pipeline_id, update_id,
        rows_deleted AS total_deleted_rows,
        rows_written AS total_rows_affected,
        rows_dropped AS total_dropped_records
-FROM runs
+FROM pipeline_runs

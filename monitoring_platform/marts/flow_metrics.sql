@@ -1,49 +1,18 @@
 -- One row per (pipeline_id, update_id, flow_name): what a flow did in one update.
-WITH progress AS (
-  SELECT pipeline_id, update_id, flow_name, event_id, event_ts, level, batch_id, flow_status, dataset_name,
-         pipeline_type, sequence,
-         num_output_rows, num_upserted_rows, num_deleted_rows, num_output_bytes, dropped_records,
-         executor_time_ms, executor_cpu_time_ms, backlog_bytes, backlog_records, backlog_files, backlog_seconds,
-         event_time_min, event_time_max,
-         -- Not every row of a flow has its flow_id: fill it in where the update knows one only.
-         coalesce(flow_id, CASE WHEN min(flow_id) OVER f = max(flow_id) OVER f THEN max(flow_id) OVER f END) AS flow_id,
-         struct(
-           NOT coalesce(array_contains(flags, 'future_timestamp'), false) AS trusted,
-           event_ts AS ts,
-           coalesce(sequence.control_plane_seq_no, 9223372036854775807) AS control,
-           coalesce(sequence.data_plane_id.seq_no, 9223372036854775807) AS data,
-           event_id AS id
-         ) AS position
-  FROM events
-  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL
-    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
-  WINDOW f AS (PARTITION BY pipeline_id, update_id, flow_name)
-),
-counted AS (
-  -- What one number is a running count of: a gateway's METRICS row and a row without batch stand for themselves.
-  SELECT *,
-         CASE WHEN level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY' THEN 'delta_sum'
-              WHEN batch_id IS NULL THEN 'event_sum'
-              ELSE 'batch_max' END AS basis,
+WITH counted AS (
+  SELECT pipeline_id, update_id, flow_name, event_id, event_ts, flow_id, batch_id, flow_status, dataset_name, sink_name,
+         pipeline_type, position, dropped_records,
+         backlog_bytes, backlog_records, backlog_files, backlog_seconds, event_time_min, event_time_max,
          num_output_rows IS NOT NULL OR num_upserted_rows IS NOT NULL OR num_deleted_rows IS NOT NULL
            OR num_output_bytes IS NOT NULL OR executor_time_ms IS NOT NULL OR executor_cpu_time_ms IS NOT NULL
            OR backlog_bytes IS NOT NULL OR backlog_records IS NOT NULL OR backlog_files IS NOT NULL
-           OR backlog_seconds IS NOT NULL AS has_metrics
-  FROM progress
-),
-batches AS (
-  SELECT pipeline_id, update_id, flow_name,
-         CASE WHEN basis = 'batch_max' THEN coalesce(flow_id, '') ELSE event_id END AS counter_of,
-         CASE WHEN basis = 'batch_max' THEN batch_id END AS counter_batch,
-         max(num_output_rows) AS num_output_rows,
-         max(num_upserted_rows) AS num_upserted_rows,
-         max(num_deleted_rows) AS num_deleted_rows,
-         max(num_output_bytes) AS num_output_bytes,
-         max(dropped_records) AS dropped_records,
-         max(executor_time_ms) AS executor_time_ms,
-         max(executor_cpu_time_ms) AS executor_cpu_time_ms
-  FROM counted
-  GROUP BY 1, 2, 3, 4, 5
+           OR backlog_seconds IS NOT NULL AS has_metrics,
+         CASE WHEN level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY' THEN 'delta_sum'
+              WHEN batch_id IS NULL THEN 'event_sum'
+              ELSE 'batch_max' END AS basis
+  FROM events
+  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL
+    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
 ),
 totals AS (
   SELECT pipeline_id, update_id, flow_name,
@@ -56,7 +25,9 @@ totals AS (
          try_sum(num_output_bytes) AS output_bytes,
          try_sum(dropped_records) AS rows_dropped,
          try_sum(executor_time_ms) AS executor_time_ms,
-         try_sum(executor_cpu_time_ms) AS executor_cpu_time_ms
+         try_sum(executor_cpu_time_ms) AS executor_cpu_time_ms,
+         -- A batch is done when its rows are counted; a gateway's emission is a sign of life even if it is empty.
+         max(CASE WHEN counter_batch IS NOT NULL OR basis = 'delta_sum' THEN last_ts END) AS last_batch_ts
   FROM batches
   GROUP BY pipeline_id, update_id, flow_name
 ),
@@ -68,6 +39,7 @@ flows AS (
          max(CASE WHEN flow_status IS NOT NULL THEN position END) AS status_position,
          max_by(flow_id, CASE WHEN flow_id IS NOT NULL THEN position END) AS flow_id,
          max_by(dataset_name, CASE WHEN dataset_name IS NOT NULL THEN position END) AS origin_dataset,
+         max_by(sink_name, CASE WHEN sink_name IS NOT NULL THEN position END) AS sink_name,
          min(CASE WHEN position.trusted THEN event_ts END) AS start_ts,
          min(CASE WHEN position.trusted AND upper(flow_status) IN ('STARTING', 'RUNNING') THEN event_ts END)
            AS active_start_ts,
@@ -91,13 +63,15 @@ flows AS (
   GROUP BY pipeline_id, update_id, flow_name
 ),
 definitions AS (
-  SELECT pipeline_id, update_id, flow_name, max_by(output_dataset, struct(event_ts, event_id)) AS output_dataset
+  SELECT pipeline_id, update_id, flow_name, max_by(output_dataset, position) AS output_dataset,
+         max_by(definition.output_sink, CASE WHEN definition.output_sink IS NOT NULL THEN position END) AS output_sink
   FROM events
-  WHERE output_dataset IS NOT NULL AND flow_name IS NOT NULL AND update_id IS NOT NULL
+  WHERE event_type = 'flow_definition' AND flow_name IS NOT NULL AND update_id IS NOT NULL
   GROUP BY pipeline_id, update_id, flow_name
 )
 SELECT f.pipeline_id, f.update_id, f.flow_name, f.flow_id,
        coalesce(d.output_dataset, f.origin_dataset, f.flow_name) AS dataset,
+       coalesce(d.output_sink, f.sink_name) AS sink,
        f.status, f.start_ts,
        -- The end is the time of the final status, and only if no later status reopened the flow.
        CASE WHEN f.end_position = f.status_position AND f.end_position.trusted THEN f.end_position.ts END AS end_ts,
@@ -113,7 +87,7 @@ SELECT f.pipeline_id, f.update_id, f.flow_name, f.flow_id,
        f.peak_backlog_bytes, f.last_backlog_bytes, f.peak_backlog_records, f.last_backlog_records,
        f.peak_backlog_files, f.last_backlog_files, f.peak_backlog_seconds, f.last_backlog_seconds,
        f.event_time_min, f.event_time_max,
-       f.batch_count, f.event_count, f.has_metrics,
+       t.last_batch_ts, f.batch_count, f.event_count, f.has_metrics,
        CASE WHEN f.bases <> '' THEN f.bases END AS metric_basis,
        t.output_overflow, t.upserted_overflow, t.deleted_overflow
 FROM flows f

@@ -3,6 +3,9 @@ SELECT pipeline_id, event_id, event_ts, pipeline_name, update_id, flow_name, flo
        level <> 'ERROR' AS is_warning,
        coalesce(exception_message, message) AS message,
        message AS event_message,
-       exception_class, error_class, sql_state, error_fatal AS fatal
+       exception_class, error_class, sql_state, error_fatal AS fatal,
+       root_error.message AS root_message, root_error.class_name AS root_exception_class,
+       root_error.error_class AS root_error_class, root_error.sql_state AS root_sql_state,
+       root_error.fingerprint AS fingerprint
 FROM events
 WHERE level = 'ERROR' OR error_fatal OR exception_class IS NOT NULL OR exception_message IS NOT NULL

@@ -1,17 +1,8 @@
 -- One row per (pipeline_id, update_id): what an update (one attempt) did.
--- `events` holds all events of the touched updates; `other_runs` the stored runs of the same pipelines that were not
+-- `events` holds all events of the touched updates; `siblings` the stored runs of the same pipelines that were not
 -- touched, because the request of an update without request_id depends on its neighbours.
 WITH ordered AS (
-  SELECT *,
-         coalesce(array_contains(flags, 'future_timestamp'), false) AS is_future,
-         -- Order inside a pipeline: time, control plane, data plane, id; nulls last; far-future clocks first.
-         struct(
-           NOT coalesce(array_contains(flags, 'future_timestamp'), false) AS trusted,
-           event_ts AS ts,
-           coalesce(sequence.control_plane_seq_no, 9223372036854775807) AS control,
-           coalesce(sequence.data_plane_id.seq_no, 9223372036854775807) AS data,
-           event_id AS id
-         ) AS position
+  SELECT *, NOT position.trusted AS is_future
   FROM events
   WHERE update_id IS NOT NULL
 ),
@@ -101,7 +92,7 @@ flows AS (
          CASE WHEN NOT bool_or(deleted_overflow) THEN try_sum(rows_deleted) END AS rows_deleted,
          try_sum(rows_dropped) AS rows_dropped,
          try_sum(output_bytes) AS output_bytes
-  FROM touched_flows
+  FROM flow_metrics
   GROUP BY pipeline_id, update_id
 ),
 touched_runs AS (
@@ -136,7 +127,7 @@ touched_runs AS (
 runs AS (
   SELECT * FROM touched_runs
   UNION ALL
-  SELECT * FROM other_runs
+  SELECT * FROM siblings
 ),
 chained AS (
   -- A retry without request_id belongs to the preceding update of its kind, unless that one ended otherwise than FAILED.

@@ -1,4 +1,4 @@
-"""Bring a mart up to date: recompute the rows of what new events touched, write only rows that changed.
+"""Bring marts up to date: recompute the rows of what new events touched, write only rows that changed.
 
 A mart's mark is the version of the union that its rows reflect. Redoing a refresh changes nothing, so a kill between
 the rows and the mark is harmless; `rebuild` computes the same rows from everything.
@@ -6,22 +6,36 @@ the rows and the mark is harmless; `rebuild` computes the same rows from everyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from monitoring_platform.marts.registry import BY_NAME, FLOW_METRICS, MARTS, PIPELINE_RUNS, Mart
-from monitoring_platform.warehouse import contracts, delta_log
-from monitoring_platform.warehouse.delta_log import DataFile
-from monitoring_platform.warehouse.store import Mark, Warehouse
+from monitoring_platform.marts.news import News, NewsDesk
+from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, Mart, view
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.contracts import STANDING, Table
+from monitoring_platform.warehouse.looking import ask, stored
+from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KEYS = ["pipeline_id", "update_id"]
+_THREADS = 3  # marts at a time: their queries wait for the engine most of the time
+_UPDATE = ["pipeline_id", "update_id"]
+#: Wide texts that no mart of scope update reads: left out of what is staged for them.
+_NOT_STAGED = frozenset(["details", "error", "extra", "message", "origin", "drift"])
+#: How far before the first touched week a mart with a window looks: usual durations, the week before, retries.
+_LOOKBACK = timedelta(days=35)
+_MANY_PIPELINES = 500  # named in a filter; more are not worth naming
+_SEMI = "SEMI JOIN wanted USING ({})"
+_STANDING = {table.name: table for table in STANDING}
 
 
 @dataclass
@@ -29,180 +43,395 @@ class Refreshed:
     """What one refresh did to a mart."""
 
     mart: str
-    touched: int = 0  # updates, events or pipelines that new events touched
+    touched: int = 0  # updates, events, days or pipelines that new events touched
     written: int = 0  # rows added or changed
     removed: int = 0  # rows that no longer follow from the events
+    read: dict[str, int] = field(default_factory=dict)  # what recomputing read of the union: files, rows, bytes
 
 
-class _News(NamedTuple):
-    files: list[DataFile]
-    touched: pa.Table  # pipeline_id, update_id (not null)
-    dates: set[str]  # UTC dates of their new events
-    mark: Mark
+class _Change(NamedTuple):
+    since: Mark | None
+    pipelines: pa.Array  # of the rows that this refresh changed
 
 
 def refresh(warehouse: Warehouse, mart: Mart) -> Refreshed:
     """Recompute what changed since the mart's mark."""
-    warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table))
-    news = _news(warehouse, mart)
-    report = Refreshed(mart.name)
-    if news is None or not news.files:
-        return report
-    report.touched = news.touched.num_rows
-    if mart.scope == "event":
-        warehouse.read_files(news.files).createOrReplaceTempView("events")
-        _write(warehouse, mart, warehouse.spark.sql(mart.sql), report, by_event=True)
-    elif report.touched:
-        pipelines = pc.unique(news.touched["pipeline_id"])
-        rows = (
-            _pipeline_rows(warehouse, mart, pipelines)
-            if mart.scope == "pipeline"
-            else _update_rows(warehouse, mart, news)
-        )
-        _write(warehouse, mart, rows, report, pipelines=pipelines, touched=news.touched)
-    warehouse.advance(mart.name, news.mark)
+    refresher = Refresher(warehouse)
+    report = refresher.refresh(mart)
+    refresher.save()
     return report
 
 
 def rebuild(warehouse: Warehouse, mart: Mart) -> int:
-    """Compute the whole mart from the union, replace it in one commit, and return its number of rows."""
+    """Compute the whole mart from everything, replace it in one commit, and return its number of rows."""
     warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table))
-    opened = warehouse.open(contracts.UNION)
-    mark = Mark(opened.version(), str(opened.metadata().id))
-    if mart.upstream:
-        warehouse.read(BY_NAME[mart.upstream].table).createOrReplaceTempView("runs")
-        mark = warehouse.mark(mart.upstream) or mark
-    else:
-        warehouse.read(contracts.UNION).createOrReplaceTempView("events")
-        _helpers(warehouse, mart, PIPELINE_RUNS.schema.empty_table())
+    marks = warehouse.marks()
+    rows = _rebuild(warehouse, mart, marks)
+    marks.save()
+    return rows
+
+
+def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
+    latest = _version(warehouse, contracts.UNION)
+    reached = [latest, *(mark for name in mart.inputs if name in BY_NAME and (mark := marks.of(name)))]
+    versions = {name: _version(warehouse, table) for name in mart.inputs if (table := _table(name)) is not None}
+    for name in mart.inputs:
+        warehouse.create((_known(name),))
+        warehouse.read(_known(name)).createOrReplaceTempView(name)
+    _settings(warehouse, mart)
+    if mart.scope in ("event", "update", "day"):
+        _events(warehouse, mart, warehouse.read(contracts.UNION))
+    if mart.chained:
+        _siblings(warehouse, mart, mart.table.schema.empty_table())
     warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
-    warehouse.advance(mart.name, mark)
+    if mart.scope == "whole":
+        for name, version in versions.items():
+            marks.set(f"{mart.name} < {name}", version)
+    marks.set(mart.name, min(reached, key=lambda mark: mark.version))
     return warehouse.rows(mart.table)
 
 
 def behind(warehouse: Warehouse, mart: Mart) -> bool:
     """Whether the union holds events that the mart does not reflect yet; no engine is started."""
-    news = _news(warehouse, mart) if warehouse.exists(contracts.UNION) else None
-    return news is not None and bool(news.files)
+    if not warehouse.exists(contracts.UNION) or mart.scope == "whole":
+        return False
+    if warehouse.mark(mart.name) is None:
+        return bool(warehouse.rows(contracts.UNION))
+    news = NewsDesk(warehouse, warehouse.marks()).of(mart)
+    return news is None or bool(news.files)
 
 
-def _news(warehouse: Warehouse, mart: Mart) -> _News | None:
-    """Union files to reflect now, and what they touch; None if the mart's upstream has not come so far yet."""
-    mark = warehouse.mark(mart.name)
-    runs = warehouse.mark(PIPELINE_RUNS.name)
-    # Dates of touched updates come from pipeline_runs: where that is behind, look back as far as it is.
-    since = min(mark, runs, key=lambda m: m.version) if mark and runs else None
-    files, latest = warehouse.added(contracts.UNION, since)
-    if mark is not None and mark.input_id == latest.input_id and mark.version == latest.version:
-        return _News([], *_touched([]), latest)
-    if mart.upstream:
-        upstream = warehouse.mark(mart.upstream)
-        if upstream is None or upstream.input_id != latest.input_id:
-            return None
-        if upstream.version < latest.version:
-            if mark is not None and mark.version >= upstream.version:
-                return None
-            latest = upstream  # reading a little further than upstream has come only touches more
-    return _News(files, *_touched(files), latest)
+class Refresher:
+    """Refreshes the marts of one cycle; what is found and read for one serves the others."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._base = warehouse
+        self._own = threading.local()
+        self._once = threading.RLock()  # what is shared is found by one thread
+        self._marks = warehouse.marks()
+        self._desk = NewsDesk(warehouse, self._marks)
+        self._changes: dict[str, _Change] = {}
+        self._is_empty = not warehouse.rows(contracts.UNION)
+        self._staged: dict[tuple[Mark | None, Mark], tuple[Path, dict[str, int]]] = {}
+        self._cutoffs: dict[tuple[Mark | None, Mark], datetime] = {}
+
+    @property
+    def _warehouse(self) -> Warehouse:
+        own: Warehouse = getattr(self._own, "warehouse", self._base)
+        return own
+
+    def refresh_all(self, marts: Sequence[Mart]) -> Iterator[Refreshed]:
+        """Refresh marts, each after its inputs, a few at a time; gives the reports in the order of `marts`.
+
+        `marts` are in the order of MARTS. Raises what the first failing one raised; those that do not need it are done.
+        """
+        done: dict[str, Future[Refreshed]] = {}
+
+        def work(mart: Mart, inputs: list[Future[Refreshed]]) -> Refreshed:
+            for upstream in inputs:  # submitted before, so one that is waited for is done or runs
+                upstream.result()
+            if not hasattr(self._own, "warehouse"):
+                self._own.warehouse = self._base.for_thread()
+            return self.refresh(mart)
+
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="marts") as pool:
+            for mart in marts:
+                done[mart.name] = pool.submit(work, mart, [done[name] for name in mart.inputs if name in done])
+            for future in done.values():
+                yield future.result()
+
+    def save(self) -> None:
+        """Record how far the marts have come, after their rows."""
+        self._marks.save()
+
+    def refresh(self, mart: Mart) -> Refreshed:
+        """Recompute what changed since the mart's mark; `save` makes the new mark last."""
+        warehouse = self._warehouse
+        warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table))
+        report = Refreshed(mart.name)
+        mark = self._marks.of(mart.name)
+        if mart.scope == "whole":
+            self._refresh_whole(mart, report)
+        elif mark is None or mark.input_id != _version(warehouse, contracts.UNION).input_id:
+            if self._is_empty:
+                return report
+            report.touched = report.written = _rebuild(warehouse, mart, self._marks)
+        else:
+            with self._once:
+                news = self._desk.of(mart)
+            if news is None:
+                return report
+            if news.files:
+                self._refresh_touched(mart, news, report)
+                self._marks.set(mart.name, news.mark)
+            else:
+                self._changes[mart.name] = _Change(mark, pa.array([], pa.string()))
+        return report
+
+    def _refresh_touched(self, mart: Mart, news: News, report: Refreshed) -> None:
+        relevant = news.of_types(mart.event_types)
+        if mart.scope == "event":
+            report.touched = relevant.num_rows
+            if not report.touched:
+                return self._unchanged(mart, news)
+            rows = self._event_rows(mart, news)
+            self._write(mart, news, rows, report, None)
+        elif mart.scope == "update":
+            report.touched = relevant.filter(pc.is_valid(relevant["update_id"])).num_rows
+            if not report.touched:
+                return self._unchanged(mart, news)
+            rows, report.read = self._update_rows(mart, news)
+            if mart.chained:
+                self._write(mart, news, rows, report, news.pipelines(), self._cutoff(news))
+            else:
+                self._write(mart, news, rows, report, news.updates())
+        elif mart.scope == "day":
+            drifted = relevant.filter(relevant["has_drift"])
+            days = drifted.group_by(["pipeline_id", "event_date"]).aggregate([])
+            report.touched = days.num_rows
+            if not report.touched:
+                return self._unchanged(mart, news)
+            rows = self._day_rows(mart, days)
+            days = days.set_column(1, "event_date", days["event_date"].cast(pa.date32()))
+            self._write(mart, news, rows, report, days)
+        else:
+            pipelines = self._changed_pipelines(mart, news)
+            report.touched = len(pipelines)
+            if not report.touched:
+                return self._unchanged(mart, news)
+            rows, cutoff = self._pipeline_rows(mart, news, pipelines)
+            self._write(mart, news, rows, report, pipelines, cutoff)
+        return None
+
+    def _unchanged(self, mart: Mart, news: News) -> None:
+        self._changes[mart.name] = _Change(news.since, pa.array([], pa.string()))
+
+    # ---- rows of each scope ----
+
+    def _event_rows(self, mart: Mart, news: News) -> pa.Table:
+        _events(self._warehouse, mart, self._warehouse.read_files(news.files))
+        return _collect(self._warehouse.spark.sql(mart.sql), mart.table)
+
+    def _update_rows(self, mart: Mart, news: News) -> tuple[pa.Table, dict[str, int]]:
+        """Rows of the touched updates, from all their events."""
+        with self._once:
+            staged, read = self._stage(news)
+        _events(self._warehouse, mart, staged)
+        updates = news.updates()
+        for name in mart.inputs:
+            found = stored(self._warehouse, _known(name), None, _SEMI.format("pipeline_id, update_id"), wanted=updates)
+            self._warehouse.frame(found).createOrReplaceTempView(name)
+        if not mart.chained:
+            return _collect(self._warehouse.spark.sql(mart.sql), mart.table), read
+        cutoff = self._cutoff(news)
+        recent = f"{_SEMI.format('pipeline_id')} WHERE start_ts >= TIMESTAMPTZ '{cutoff - _LOOKBACK}'"
+        near = stored(self._warehouse, mart.table, None, recent, wanted=_column(news.pipelines()))
+        _siblings(self._warehouse, mart, _matching(near, updates, "ANTI"))
+        rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
+        return rows.filter(_since(mart, cutoff)), read
+
+    def _stage(self, news: News) -> tuple[DataFrame, dict[str, int]]:
+        """All events of the touched updates, read once for all marts: only the days on which they have events."""
+        key = (news.since, news.mark)
+        if key not in self._staged:
+            updates = news.updates()
+            known = stored(
+                self._warehouse, PIPELINE_RUNS, ["event_dates"], _SEMI.format("pipeline_id, update_id"), wanted=updates
+            )["event_dates"]
+            dates = news.update_dates().union(*({str(date) for date in found or ()} for found in known.to_pylist()))
+            columns = [name for name in contracts.UNION.schema.names if name not in _NOT_STAGED]
+            path, read = self._warehouse.stage(contracts.UNION, columns, sorted(dates), updates)
+            self._staged[key] = path, read
+        path, read = self._staged[key]
+        return self._warehouse.spark.read.parquet(str(path)), read
+
+    def _day_rows(self, mart: Mart, days: pa.Table) -> pa.Table:
+        """Rows of the touched days of the touched pipelines."""
+        self._warehouse.frame(days).createOrReplaceTempView("touched_days")
+        dates = ", ".join(f"DATE'{date}'" for date in sorted(pc.unique(days["event_date"]).to_pylist()))
+        self._warehouse.read(contracts.UNION).where(f"event_date IN ({dates})").createOrReplaceTempView("union_rows")
+        rows = self._warehouse.spark.sql(
+            "SELECT u.* FROM union_rows u LEFT SEMI JOIN touched_days t "
+            "ON t.pipeline_id = u.pipeline_id AND CAST(t.event_date AS DATE) = u.event_date"
+        )
+        _events(self._warehouse, mart, rows)
+        return _collect(self._warehouse.spark.sql(mart.sql), mart.table)
+
+    def _changed_pipelines(self, mart: Mart, news: News) -> pa.Array:
+        """Pipelines whose inputs changed; where that is not known, all that new events touched."""
+        mark = self._marks.of(mart.name)
+        changes = [self._changes.get(name) for name in mart.inputs]
+        if all(change is not None and change.since is not None and change.since == mark for change in changes):
+            return pc.unique(pa.chunked_array([change.pipelines for change in changes if change], pa.string()))
+        return news.pipelines()
+
+    def _pipeline_rows(self, mart: Mart, news: News, pipelines: pa.Array) -> tuple[pa.Table, datetime | None]:
+        """Rows of the touched pipelines from the first touched week on, or all of them; and where they begin."""
+        cutoff = self._cutoff(news) if mart.window else None
+        _settings(self._warehouse, mart)
+        for name in mart.inputs:
+            _view(self._warehouse, name, pipelines, cutoff - _LOOKBACK if cutoff else None)
+        rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
+        return (rows.filter(_since(mart, cutoff)) if cutoff else rows), cutoff
+
+    def _cutoff(self, news: News) -> datetime:
+        """Monday, 0:00 UTC, of the week in which the oldest touched update began."""
+        key = (news.since, news.mark)
+        with self._once:
+            if key not in self._cutoffs:
+                self._cutoffs[key] = self._find_cutoff(news)
+        return self._cutoffs[key]
+
+    def _find_cutoff(self, news: News) -> datetime:
+        known = stored(
+            self._warehouse,
+            PIPELINE_RUNS,
+            ["start_ts"],
+            _SEMI.format("pipeline_id, update_id"),
+            wanted=news.updates(),
+        )
+        begun = pc.min(known["start_ts"]).as_py()
+        oldest = datetime.fromisoformat(pc.min(news.events["event_date"]).as_py()).replace(tzinfo=timezone.utc)
+        first = min(begun, oldest) if begun else oldest
+        midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - timedelta(days=midnight.weekday())
+
+    # ---- whole tables ----
+
+    def _refresh_whole(self, mart: Mart, report: Refreshed) -> None:
+        """Recompute a small table from its inputs if any of them has a new version."""
+        warehouse = self._warehouse
+        versions = {name: _version(warehouse, _known(name)) for name in mart.inputs if warehouse.exists(name)}
+        if all(warehouse.mark(f"{mart.name} < {name}") == version for name, version in versions.items()):
+            return
+        for name in mart.inputs:
+            warehouse.create((_known(name),))
+            warehouse.read(_known(name)).createOrReplaceTempView(name)
+        rows = _collect(warehouse.spark.sql(mart.sql), mart.table)
+        old = warehouse.arrow(mart.table)
+        report.touched = rows.num_rows
+        _save(warehouse, mart.table, rows, old, report)
+        for name, version in versions.items():
+            self._marks.set(f"{mart.name} < {name}", version)
+
+    # ---- writing ----
+
+    def _write(
+        self,
+        mart: Mart,
+        news: News,
+        new: pa.Table,
+        report: Refreshed,
+        scope: pa.Table | pa.Array | None,
+        cutoff: datetime | None = None,
+    ) -> None:
+        """Write what differs from the stored rows of the same scope.
+
+        `scope`: None = these events, a table = these updates or days, an array = these pipelines, from `cutoff` on.
+        """
+        warehouse, table = self._warehouse, mart.table
+        if scope is None:
+            scope = new.select(list(table.keys))
+        if not isinstance(scope, pa.Table):
+            scope = _column(scope)
+        where = _SEMI.format(", ".join(scope.column_names))
+        if cutoff:
+            is_time = pa.types.is_timestamp(table.schema.field(str(mart.window)).type)
+            start = f"TIMESTAMPTZ '{cutoff}'" if is_time else f"DATE '{cutoff.date()}'"
+            where += f' WHERE "{mart.window}" >= {start}'
+        old = stored(warehouse, table, None, where, wanted=scope)
+        pipelines = _save(warehouse, table, new, old, report)
+        self._changes[mart.name] = _Change(news.since, pipelines)
 
 
-def _touched(files: list[DataFile]) -> tuple[pa.Table, set[str]]:
-    schema = pa.schema([(name, pa.string()) for name in (*_KEYS, "event_date")])
-    parts = [delta_log.read_file(file, schema.names).select(schema.names).cast(schema) for file in files]
-    keys = pa.concat_tables([schema.empty_table(), *parts])
-    keys = keys.filter(pc.is_valid(keys["update_id"]))
-    return keys.group_by(_KEYS).aggregate([]), set(pc.unique(keys["event_date"]).to_pylist())
+def _events(warehouse: Warehouse, mart: Mart, rows: DataFrame) -> None:
+    """The views that SQL over events reads: `events` with their place in the order, and those it names of `views/`."""
+    rows.createOrReplaceTempView("raw_events")
+    warehouse.spark.sql(view("events")).createOrReplaceTempView("events")
+    for name in ("batches", "rule_batches"):
+        if f"FROM {name}" in mart.sql:
+            warehouse.spark.sql(view(name)).createOrReplaceTempView(name)
 
 
-def _update_rows(warehouse: Warehouse, mart: Mart, news: _News) -> DataFrame:
-    """Rows of the touched updates, from all their events."""
-    pipelines = pc.unique(news.touched["pipeline_id"])
-    runs = warehouse.arrow(PIPELINE_RUNS, where=pc.field("pipeline_id").isin(pipelines))
-    stored = _matching(runs, news.touched, "SEMI")["event_dates"]
-    dates = news.dates.union(*({str(date) for date in found or ()} for found in stored.to_pylist()))
-    warehouse.frame(news.touched).createOrReplaceTempView("touched")
-    days = ", ".join(f"DATE'{date}'" for date in sorted(dates))  # prunes: only these partitions are read
-    warehouse.read(contracts.UNION).where(f"event_date IN ({days})").createOrReplaceTempView("union_rows")
-    warehouse.spark.sql(
-        "SELECT u.* FROM union_rows u LEFT SEMI JOIN touched t "
-        "ON t.pipeline_id = u.pipeline_id AND t.update_id = u.update_id"
-    ).createOrReplaceTempView("events")
-    _helpers(warehouse, mart, _matching(runs, news.touched, "ANTI"))
-    return warehouse.spark.sql(mart.sql)
+def _settings(warehouse: Warehouse, mart: Mart) -> None:
+    """What SQL may know of the configuration: one row, `time_zone`."""
+    if "settings" in mart.sql:
+        row = pa.table({"time_zone": [warehouse.settings.time_zone]})
+        warehouse.frame(row).createOrReplaceTempView("settings")
 
 
-def _helpers(warehouse: Warehouse, mart: Mart, other_runs: pa.Table) -> None:
-    """Views that pipeline_runs needs beside `events`."""
-    if mart.table is PIPELINE_RUNS:
-        warehouse.spark.sql(BY_NAME[FLOW_METRICS.name].sql).createOrReplaceTempView("touched_flows")
-        columns = [c for c in PIPELINE_RUNS.schema.names if c not in ("request_id", "attempt_number")]
-        warehouse.frame(other_runs.select(columns)).createOrReplaceTempView("other_runs")
+def _siblings(warehouse: Warehouse, mart: Mart, rows: pa.Table) -> None:
+    columns = [name for name in mart.table.schema.names if name not in mart.chained]
+    warehouse.frame(rows.select(columns)).createOrReplaceTempView("siblings")
 
 
-def _pipeline_rows(warehouse: Warehouse, mart: Mart, pipelines: pa.Array) -> DataFrame:
-    """Rows of the touched pipelines, from all their runs."""
-    assert mart.upstream is not None
-    upstream = BY_NAME[mart.upstream].table
-    warehouse.frame(warehouse.arrow(upstream, where=pc.field("pipeline_id").isin(pipelines))).createOrReplaceTempView(
-        "runs"
-    )
-    return warehouse.spark.sql(mart.sql)
+def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime | None) -> None:
+    """A table under its own name: rows of these pipelines, and not older than `since` if its rows have a time."""
+    from pyspark.sql.functions import col
+
+    rows = warehouse.read(_known(name))
+    if len(pipelines) <= _MANY_PIPELINES:
+        rows = rows.where(col("pipeline_id").isin(pipelines.to_pylist()))  # bound, never SQL: ids come from logs
+    window = BY_NAME[name].window if name in BY_NAME else None
+    if since is not None and window:
+        rows = rows.where(f"{window} >= TIMESTAMP'{since:%Y-%m-%d %H:%M:%S}Z' OR {window} IS NULL")
+    rows.createOrReplaceTempView(name)
 
 
-def _write(
-    warehouse: Warehouse,
-    mart: Mart,
-    rows: DataFrame,
-    report: Refreshed,
-    *,
-    pipelines: pa.Array | None = None,
-    touched: pa.Table | None = None,
-    by_event: bool = False,
-) -> None:
-    """Write what differs from the stored rows of the same scope: nothing, an append, or one merge."""
-    table = mart.table
-    if warehouse.rows(table) == 0:
-        warehouse.append(table, rows)
-        report.written = warehouse.rows(table)
-        return
-    new = rows.select(*table.schema.names).toArrow().cast(table.schema)
-    if by_event:
-        scope = pc.field("event_id").isin(pc.unique(new["event_id"]))
-    else:
-        scope = pc.field("pipeline_id").isin(pipelines)
-    old = warehouse.arrow(table, where=scope)
-    if mart.scope == "update" and table is not PIPELINE_RUNS and touched is not None:
-        old = _matching(old, touched, "SEMI")
+def _since(mart: Mart, cutoff: datetime) -> Any:
+    column = pc.field(str(mart.window))
+    kind = mart.table.schema.field(str(mart.window)).type
+    return column >= pa.scalar(cutoff, kind) if kind == pa.timestamp("us", "UTC") else column >= cutoff.date()
+
+
+def _save(warehouse: Warehouse, table: Table, new: pa.Table, old: pa.Table, report: Refreshed) -> pa.Array:
+    """Write the difference: nothing, an append or one merge. Gives the pipelines of changed rows."""
     changed, gone = differences(new, old, table.keys)
-    report.written, report.removed = changed.num_rows, 0 if by_event else gone.num_rows
+    report.written, report.removed = changed.num_rows, gone.num_rows
     keys = list(table.keys)
-    known = changed.select(keys).join(old.select(keys), keys, join_type="left semi").num_rows
-    if by_event:
-        gone = gone.slice(0, 0)
-    if known or gone.num_rows:
+    if gone.num_rows or changed.select(keys).join(old.select(keys), keys, join_type="left semi").num_rows:
         warehouse.merge(table, changed, gone)
     elif changed.num_rows:
-        warehouse.append(table, warehouse.frame(changed))
+        warehouse.append_rows(table, changed)
+    if "pipeline_id" not in table.schema.names:
+        return pa.array([], pa.string())
+    return pc.unique(pa.chunked_array([*changed["pipeline_id"].chunks, *gone["pipeline_id"].chunks], pa.string()))
 
 
 def differences(new: pa.Table, old: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
     """Rows of `new` that `old` does not hold, and rows of `old` whose key `new` does not hold."""
-    changed = _duck("SELECT * FROM new_rows EXCEPT SELECT * FROM old_rows", new_rows=new, old_rows=old)
+    changed = ask("SELECT * FROM new_rows EXCEPT SELECT * FROM old_rows", new_rows=new, old_rows=old)
     return changed.cast(new.schema), _matching(old, new.select(list(keys)), "ANTI")
+
+
+def _collect(rows: DataFrame, table: Table) -> pa.Table:
+    return rows.select(*table.schema.names).toArrow().cast(table.schema)
+
+
+def _column(pipelines: pa.Array) -> pa.Table:
+    return pa.table({"pipeline_id": pipelines})
+
+
+def _table(name: str) -> Table | None:
+    return BY_NAME[name].table if name in BY_NAME else _STANDING.get(name)
+
+
+def _known(name: str) -> Table:
+    table = _table(name)
+    if table is None:
+        raise LookupError(f"no table is called {name!r}")
+    return table
+
+
+def _version(warehouse: Warehouse, table: Table) -> Mark:
+    opened = warehouse.open(table)
+    return Mark(opened.version(), str(opened.metadata().id))
 
 
 def _matching(rows: pa.Table, keys: pa.Table, how: Literal["SEMI", "ANTI"]) -> pa.Table:
     """Rows that have (SEMI) or lack (ANTI) a partner in `keys`, by all its columns."""
     using = ", ".join(f'"{name}"' for name in keys.column_names)
-    return _duck(f"SELECT * FROM given {how} JOIN wanted USING ({using})", given=rows, wanted=keys).cast(rows.schema)
+    return ask(f"SELECT * FROM given {how} JOIN wanted USING ({using})", given=rows, wanted=keys).cast(rows.schema)
 
 
-def _duck(sql: str, **tables: pa.Table) -> pa.Table:
-    con = duckdb.connect()
-    con.execute("SET TimeZone = 'UTC'")
-    for name, table in tables.items():
-        con.register(name, table)
-    return con.sql(sql).to_arrow_table()
-
-
-__all__ = ["MARTS", "Refreshed", "behind", "differences", "rebuild", "refresh"]
+__all__ = ["MARTS", "Refreshed", "Refresher", "behind", "differences", "rebuild", "refresh"]

@@ -1,4 +1,4 @@
--- One row per (pipeline_id, request_id): what was asked for, over all its attempts. `runs` are all runs of the pipelines.
+-- One row per (pipeline_id, request_id): what was asked for, over all its attempts.
 WITH ordered AS (
   SELECT *,
          status IN ('COMPLETED', 'FAILED', 'CANCELED') AS has_ended,
@@ -8,7 +8,7 @@ WITH ordered AS (
                             ORDER BY attempt_number DESC, start_ts DESC, update_id DESC) AS from_last,
          row_number() OVER (PARTITION BY pipeline_id, request_id ORDER BY attempt_number, start_ts, update_id)
            AS from_first
-  FROM runs
+  FROM pipeline_runs
 )
 SELECT pipeline_id, request_id,
        max(CASE WHEN from_last = 1 THEN pipeline_name END) AS pipeline_name,
@@ -23,6 +23,7 @@ SELECT pipeline_id, request_id,
        max(CASE WHEN from_last = 1 THEN previous_status END) AS previous_attempt_status,
        NOT coalesce(bool_or(from_last = 1 AND has_ended), false) AS is_open,
        min(start_ts) AS start_ts,
+       max(CASE WHEN from_last = 1 THEN start_ts END) AS last_start_ts,
        max(CASE WHEN from_last = 1 THEN end_ts END) AS end_ts,
        (unix_micros(max(CASE WHEN from_last = 1 THEN end_ts END)) - unix_micros(min(start_ts))) / 1e6
          AS duration_seconds,

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
-from monitoring_platform.marts.refresh import refresh
-from monitoring_platform.marts.registry import MARTS, TABLES
+from monitoring_platform.marts.refresh import Refresher
+from monitoring_platform.marts.registry import BY_NAME, MARTS, TABLES
 from monitoring_platform.orchestration.partitions import PIPELINES, register
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse import contracts
@@ -139,7 +139,7 @@ def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
     specs=[
         dg.AssetSpec(
             mart.name,
-            deps=[mart.upstream or contracts.UNION.name],
+            deps=[*mart.inputs, *(() if mart.scope in ("pipeline", "whole") else (contracts.UNION.name,))],
             group_name="monitoring",
             description=f"One row: {mart.table.grain}.",
             kinds={"deltalake", "sql"},
@@ -154,19 +154,22 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
     """Each selected mart, in order: one step, because a step costs more than a small mart."""
     warehouse = platform.warehouse()
     selected = {key.to_user_string() for key in context.selected_asset_keys}
-    for mart in MARTS:
-        if mart.name in selected:
-            with _writing(warehouse):
-                report = refresh(warehouse, mart)
-            yield dg.MaterializeResult(
-                asset_key=mart.name,
-                metadata={
-                    **_table_metadata(warehouse, mart.table),
-                    "touched": report.touched,
-                    "rows_written": report.written,
-                    "rows_removed": report.removed,
-                },
-            )
+    with _writing(warehouse):
+        refresher = Refresher(warehouse)
+        try:
+            for report in refresher.refresh_all([mart for mart in MARTS if mart.name in selected]):
+                yield dg.MaterializeResult(
+                    asset_key=report.mart,
+                    metadata={
+                        **_table_metadata(warehouse, BY_NAME[report.mart].table),
+                        "touched": report.touched,
+                        "rows_written": report.written,
+                        "rows_removed": report.removed,
+                        **report.read,
+                    },
+                )
+        finally:
+            refresher.save()
 
 
 ASSETS: list[dg.AssetsDefinition] = [

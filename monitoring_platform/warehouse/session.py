@@ -56,6 +56,24 @@ def session(engine: Engine) -> SparkSession:
         return _session(engine.model_dump_json())
 
 
+def another(engine: Engine) -> SparkSession:
+    """One more session on the same engine, with temporary views of its own, for work in another thread."""
+    base = session(engine)
+    if engine.name == "spark":
+        return base.newSession()  # shares everything but views; settings come with it
+    made = SparkSession.builder.remote(_address(engine)).create()
+    for key, value in {**_SETTINGS, **engine.conf}.items():
+        made.conf.set(key, value)
+    return made
+
+
+def _address(engine: Engine) -> str:
+    if engine.name == "connect":
+        return str(engine.url)
+    host, port = _servers[0].listening_address
+    return f"sc://{host}:{port}"
+
+
 _starting = threading.Lock()
 
 
@@ -78,13 +96,12 @@ def _embedded(engine: Engine) -> SparkSession:
     server = SparkConnectServer()
     server.start(background=True)
     _servers.append(server)
-    host, port = server.listening_address
-    return SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
+    return SparkSession.builder.remote(_address(engine)).getOrCreate()
 
 
 def _connect(engine: Engine) -> SparkSession:
     try:
-        return SparkSession.builder.remote(str(engine.url)).getOrCreate()
+        return SparkSession.builder.remote(_address(engine)).getOrCreate()
     except Exception as error:
         raise EngineUnavailable(f"engine connect: no Spark Connect server answers at {engine.url}: {error}") from error
 

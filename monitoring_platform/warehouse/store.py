@@ -6,6 +6,7 @@ engine alike. Steps that write hold the lock of the warehouse, so that runs that
 
 from __future__ import annotations
 
+import datetime
 import fcntl
 import shutil
 import uuid
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from monitoring_platform.config import Settings
 from monitoring_platform.warehouse import contracts, delta_log
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looki
 
 
 _MESSAGE_BYTES = 32 * 1024 * 1024
+_MANY_FILES = 64  # of one mart, before they are compacted
 
 
 class Mark(NamedTuple):
@@ -46,13 +48,25 @@ class Warehouse:
             raise NotImplementedError("warehouse.catalog needs a metastore; configure warehouse.path")
         self.settings = settings
         self.root: Path = settings.warehouse.path
+        self._checked: set[str] = set()  # tables whose columns were compared with their contract
+
+        self._session: SparkSession | None = None
+        self._is_twin = False
 
     @property
     def spark(self) -> SparkSession:
         """The engine's session, started on first use."""
-        from monitoring_platform.warehouse.session import session
+        from monitoring_platform.warehouse.session import another, session
 
-        return session(self.settings.engine)
+        if self._session is None:
+            self._session = (another if self._is_twin else session)(self.settings.engine)
+        return self._session
+
+    def for_thread(self) -> Warehouse:
+        """The same tables through a session of its own, whose temporary views no other thread sees."""
+        twin = Warehouse(self.settings)
+        twin._checked, twin._is_twin = self._checked, True
+        return twin
 
     @property
     def _staging(self) -> Path:
@@ -103,8 +117,8 @@ class Warehouse:
         return self.open(table).to_pyarrow_dataset(parquet_read_options=options, schema=table.schema)
 
     def rows(self, table: Table) -> int:
-        """Number of rows, from the files' footers."""
-        return int(self.dataset(table).count_rows())
+        """Number of rows, from the table's statistics."""
+        return int(self.open(table).count()) if self.exists(table) else 0
 
     def arrow(self, table: Table, columns: list[str] | None = None, where: Any = None) -> pa.Table:
         """Rows of a table without the engine; none if it does not exist."""
@@ -123,9 +137,19 @@ class Warehouse:
     # ---- bookkeeping (no engine) ----
 
     def create(self, tables: Sequence[Table]) -> None:
-        """Create what does not exist yet, empty, and add columns that a newer contract has."""
+        """Create what does not exist yet, empty, and add columns that a newer contract has (null in older rows)."""
         for table in tables:
-            if not self.exists(table):
+            if self.exists(table):
+                if table.name not in self._checked:
+                    opened = self.open(table)
+                    there = {field.name for field in opened.schema().fields}
+                    new = [field for field in pa.schema(table.schema) if field.name not in there]
+                    if new:
+                        opened.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
+                        marks = self.marks()
+                        marks.forget(table.name)
+                        marks.save()
+            else:
                 self.path(table).mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
                     str(self.path(table)),
@@ -135,6 +159,7 @@ class Warehouse:
                     name=table.name,
                     description=table.grain,
                 )
+            self._checked.add(table.name)
 
     def replace_rows(self, table: Table, rows: pa.Table) -> None:
         """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
@@ -142,17 +167,19 @@ class Warehouse:
             return
         write_deltalake(str(self.path(table)), rows, mode="overwrite")
 
+    def marks(self) -> Marks:
+        """How far all steps have come."""
+        return Marks(self)
+
     def mark(self, step: str) -> Mark | None:
         """How far the step has come; None if it has done nothing yet."""
-        rows = self.arrow(contracts.PROGRESS, where=pc.field("step") == step).to_pylist()
-        return Mark(rows[0]["version"], rows[0]["input_id"]) if rows else None
+        return self.marks().of(step)
 
     def advance(self, step: str, mark: Mark) -> None:
         """Record how far the step has come. Written after the data: a step that is redone changes nothing."""
-        rows = {row["step"]: row for row in self.arrow(contracts.PROGRESS).to_pylist()}
-        rows[step] = {"step": step, "version": mark.version, "input_id": mark.input_id}
-        ordered = [rows[name] for name in sorted(rows)]
-        self.replace_rows(contracts.PROGRESS, pa.Table.from_pylist(ordered, contracts.PROGRESS.schema))
+        marks = self.marks()
+        marks.set(step, mark)
+        marks.save()
 
     # ---- data (engine) ----
 
@@ -187,6 +214,36 @@ class Warehouse:
     def overwrite(self, table: Table, rows: DataFrame) -> None:
         rows.select(*table.schema.names).write.format("delta").mode("overwrite").save(str(self.path(table)))
 
+    def stage(
+        self, table: Table, columns: list[str], dates: Sequence[str], updates: pa.Table
+    ) -> tuple[Path, dict[str, int]]:
+        """Rows of these updates from these days, copied to a file that many queries can read; what that read.
+
+        `updates` has pipeline_id and update_id. Rows pass in batches: the memory needed does not grow with them.
+        """
+        self._staging.mkdir(parents=True, exist_ok=True)
+        path = self._staging / f"{uuid.uuid4().hex}.parquet"
+        days = [datetime.date.fromisoformat(date) for date in dates]
+        where = pc.field("event_date").isin(days)
+        source = self.dataset(table)
+        fragments = list(source.get_fragments(filter=where))
+        read = {"files_read": len(fragments), "rows_scanned": sum(f.count_rows() for f in fragments), "rows_read": 0}
+        wanted = _pair(updates["pipeline_id"], updates["update_id"])
+        schema = pa.schema([table.schema.field(name) for name in columns])
+        with pq.ParquetWriter(path, schema, compression="lz4") as writer:
+            for batch in source.to_batches(columns=columns, filter=where):
+                chosen = batch.filter(pc.is_in(_pair(batch["pipeline_id"], batch["update_id"]), wanted))
+                if chosen.num_rows:
+                    read["rows_read"] += chosen.num_rows
+                    writer.write_batch(chosen)
+        return path, read
+
+    # ---- small writes (delta-rs): rows that are here already ----
+
+    def append_rows(self, table: Table, rows: pa.Table) -> None:
+        """Append Arrow rows in one commit."""
+        write_deltalake(str(self.path(table)), rows, mode="append", partition_by=list(table.partition_by) or None)
+
     def merge(self, table: Table, changed: pa.Table, gone: pa.Table) -> None:
         """Update or insert the changed rows and delete the gone ones, in one commit."""
         source = pa.concat_tables(
@@ -195,18 +252,59 @@ class Warehouse:
                 gone.append_column("_gone", pa.repeat(pa.scalar(True), gone.num_rows)),
             ]
         )
-        self.frame(source).createOrReplaceTempView("_changes")
-        on = " AND ".join(f"t.`{key}` = s.`{key}`" for key in table.keys)
-        columns = table.schema.names
-        assignments = ", ".join(f"t.`{c}` = s.`{c}`" for c in columns)
-        names = ", ".join(f"`{c}`" for c in columns)
-        values = ", ".join(f"s.`{c}`" for c in columns)
-        self.spark.sql(
-            f"MERGE INTO delta.`{self.path(table)}` t USING _changes s ON {on} "
-            f"WHEN MATCHED AND s._gone THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {assignments} "
-            f"WHEN NOT MATCHED AND NOT s._gone THEN INSERT ({names}) VALUES ({values})"
-        ).collect()
+        columns = {f"`{name}`": f"s.`{name}`" for name in table.schema.names}
+        opened = self.open(table)
+        (
+            opened.merge(
+                source,
+                predicate=" AND ".join(f"t.`{key}` = s.`{key}`" for key in table.keys),
+                source_alias="s",
+                target_alias="t",
+            )
+            .when_matched_delete(predicate="s._gone")
+            .when_matched_update(columns)
+            .when_not_matched_insert(columns, predicate="NOT s._gone")
+            .execute()
+        )
+        if len(opened.file_uris()) > _MANY_FILES:
+            opened.optimize.compact()
+
+
+class Marks:
+    """How far all steps have come, read once; `save` writes what was set, in one commit."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+        rows = warehouse.arrow(contracts.PROGRESS).to_pylist()
+        self._marks = {row["step"]: Mark(row["version"], row["input_id"]) for row in rows}
+        self._is_saved = True
+
+    def of(self, step: str) -> Mark | None:
+        """How far the step has come; None if it has done nothing yet."""
+        return self._marks.get(step)
+
+    def set(self, step: str, mark: Mark) -> None:
+        """The step has come this far."""
+        if self._marks.get(step) != mark:
+            self._marks[step], self._is_saved = mark, False
+
+    def forget(self, step: str) -> None:
+        """The step starts from the beginning."""
+        if self._marks.pop(step, None):
+            self._is_saved = False
+
+    def save(self) -> None:
+        """Write the marks, after the data that they stand for."""
+        if not self._is_saved:
+            rows = [{"step": step, **self._marks[step]._asdict()} for step in sorted(self._marks)]
+            table = pa.Table.from_pylist(rows, contracts.PROGRESS.schema)
+            write_deltalake(str(self._warehouse.path(contracts.PROGRESS)), table, mode="overwrite")
+            self._is_saved = True
+
+
+def _pair(pipeline_id: Any, update_id: Any) -> Any:
+    """One text of both ids, null where either is."""
+    return pc.binary_join_element_wise(pipeline_id, update_id, "\0")
 
 
 def same_rows(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> bool:

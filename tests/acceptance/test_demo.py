@@ -14,10 +14,11 @@ from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.demo import generate
 from monitoring_platform.demo.verdict import differences
-from monitoring_platform.health.checks import CHECKS, Finding, connect, run
+from monitoring_platform.health.checks import CHECKS, Finding, run
 from monitoring_platform.marts.refresh import MARTS, refresh
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
 
 END = datetime(2026, 3, 10, 6, tzinfo=timezone.utc)

@@ -183,7 +183,14 @@ def test_a_late_end_changes_the_run_and_nothing_else_is_written(site: Site) -> N
     read, united, marts = site.cycle()
     assert (sum(read.events.values()), united.added) == (1, 1)
     assert site.row("pipeline_runs", pipeline_id="p")["status"] == "COMPLETED"
-    assert {m.mart: m.written for m in marts if m.written} == {"pipeline_runs": 1, "requests": 1, "events_summary": 1}
+    assert {m.mart: m.written for m in marts if m.written} == {
+        "pipeline_runs": 1,
+        "requests": 1,
+        "events_summary": 1,
+        "daily_trends": 1,
+        "pipeline_activity": 1,
+        "pipeline_health": 1,
+    }
     _, _, again = site.cycle()
     assert [m.written for m in again] == [0] * 6
 

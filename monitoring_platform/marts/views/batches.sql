@@ -1,0 +1,29 @@
+-- What one flow counted in one batch: the counting rule of all counters, in one place. A gateway's METRICS row and a row
+-- without batch_id stand for themselves; all others are running counts of (flow, batch_id), of which the largest counts.
+WITH progress AS (
+  SELECT pipeline_id, update_id, flow_name, event_id, position, batch_id,
+         num_output_rows, num_upserted_rows, num_deleted_rows, num_output_bytes, dropped_records,
+         executor_time_ms, executor_cpu_time_ms,
+         -- Not every row of a flow has its flow_id: fill it in where the update knows one only.
+         coalesce(flow_id, CASE WHEN min(flow_id) OVER f = max(flow_id) OVER f THEN max(flow_id) OVER f END) AS flow_id,
+         CASE WHEN level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY' THEN 'delta_sum'
+              WHEN batch_id IS NULL THEN 'event_sum'
+              ELSE 'batch_max' END AS basis
+  FROM events
+  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL
+    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+  WINDOW f AS (PARTITION BY pipeline_id, update_id, flow_name)
+)
+SELECT pipeline_id, update_id, flow_name, basis,
+       CASE WHEN basis = 'batch_max' THEN coalesce(flow_id, '') ELSE event_id END AS counter_of,
+       CASE WHEN basis = 'batch_max' THEN batch_id END AS counter_batch,
+       max(CASE WHEN position.trusted THEN position.ts END) AS last_ts,
+       max(num_output_rows) AS num_output_rows,
+       max(num_upserted_rows) AS num_upserted_rows,
+       max(num_deleted_rows) AS num_deleted_rows,
+       max(num_output_bytes) AS num_output_bytes,
+       max(dropped_records) AS dropped_records,
+       max(executor_time_ms) AS executor_time_ms,
+       max(executor_cpu_time_ms) AS executor_cpu_time_ms
+FROM progress
+GROUP BY 1, 2, 3, 4, 5, 6
