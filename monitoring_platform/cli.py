@@ -19,6 +19,7 @@ from rich.table import Table as RichTable
 from monitoring_platform.config import ConfigError, Settings, default_config_path, load, use_config
 
 if TYPE_CHECKING:
+    from monitoring_platform.queries import Query
     from monitoring_platform.warehouse.store import Warehouse
 
 OK, PARTLY_FAILED, WRONG = 0, 1, 2
@@ -46,6 +47,7 @@ NowOption = Annotated[
     typer.Option("--now", metavar="TIME", help="ISO time that counts as now, to replay history. [default: the clock]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+CsvOption = Annotated[bool, typer.Option("--csv", help="CSV; cells that would start a formula are neutralised.")]
 
 
 def _settings(config: Path | None) -> Settings:
@@ -55,6 +57,13 @@ def _settings(config: Path | None) -> Settings:
     except ConfigError as error:
         err.print(escape(str(error)), style="red", soft_wrap=True, highlight=False)
         raise typer.Exit(WRONG) from None
+    if settings.views:
+        from monitoring_platform.marts.own import ViewError, own_views
+
+        try:
+            own_views(settings)
+        except ViewError as error:
+            _stop(f"{path}: {error}")
     use_config(path)
     return settings
 
@@ -131,23 +140,69 @@ def sql(
     query: Annotated[str, typer.Argument(help="One DuckDB query over all tables.")],
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="CSV; cells that would start a formula are neutralised.")
-    ] = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Ask all tables in DuckDB's SQL. Tables are only read."""
+    _answer(query, config, as_json, as_csv)
+
+
+@app.command(epilog="Example:  monitoring-platform query morning --csv")
+def query(
+    name: Annotated[str | None, typer.Argument(help="Name of the query. [default: list them]")] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the SQL instead, to change it and ask it with `sql`.")
+    ] = False,
+) -> None:
+    """Ask a stock query: what runs, fails, gets slower or worse. Without a name, list them."""
+    from monitoring_platform.queries import UnknownQuery, by_subject, get
+
+    if name is None:
+        _list_queries(by_subject(), as_json)
+        return
+    try:
+        chosen = get(name)
+    except UnknownQuery as error:
+        _stop(str(error))
+    if show:
+        print(chosen.sql, end="")
+    else:
+        _answer(chosen.sql, config, as_json, as_csv)
+
+
+def _list_queries(subjects: dict[str, list[Query]], as_json: bool) -> None:
+    if as_json:
+        queries = [query for queries in subjects.values() for query in queries]
+        print(
+            json.dumps([{"name": q.name, "title": q.title, "answers": q.answers} for q in queries], ensure_ascii=False)
+        )
+        return
+    for subject, queries in subjects.items():
+        table = RichTable.grid("", "", padding=(0, 2))
+        for entry in queries:
+            table.add_row(entry.name, escape(entry.title))
+        out.print(f"\n[bold]{subject}[/]")
+        out.print(table)
+
+
+def _answer(query: str, config: Path | None, as_json: bool, as_csv: bool) -> None:
     import duckdb
 
+    from monitoring_platform.marts.own import stored_views
     from monitoring_platform.marts.registry import TABLES
     from monitoring_platform.summary import printable
     from monitoring_platform.warehouse.contracts import STANDING
     from monitoring_platform.warehouse.looking import question
 
+    warehouse = _warehouse(config)
+    tables = (*STANDING, *TABLES, *stored_views(warehouse))
     try:
-        relation = question(_warehouse(config), query, (*STANDING, *TABLES))
+        relation = question(warehouse, query, tables)
         columns, rows = [entry[0] for entry in relation.description or ()], relation.fetchall()
     except duckdb.Error as error:
-        _stop(f"{error}\nTables: {', '.join(t.name for t in (*STANDING, *TABLES))}")
+        _stop(f"{error}\nTables: {', '.join(sorted(t.name for t in tables))}")
     if as_json:
         print(json.dumps([dict(zip(columns, row)) for row in rows], default=str, ensure_ascii=False))
     elif as_csv:

@@ -8,9 +8,10 @@ from typing import Any
 import dagster as dg
 
 from monitoring_platform.config import Schedule, default_config_path, load
-from monitoring_platform.orchestration.assets import ASSETS
+from monitoring_platform.marts.own import own_views
+from monitoring_platform.orchestration.assets import ASSETS, make_own_views
 from monitoring_platform.orchestration.checks import health_checks
-from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.schedules import make_safety_net
 from monitoring_platform.orchestration.sensors import make_pipeline_updates
@@ -21,10 +22,11 @@ def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     path = default_config_path()
     settings = load(path) if path.exists() else None
     schedule = settings.schedule if settings else Schedule(enabled=False)
+    views = own_views(settings) if settings else []
     return dg.Definitions(
-        assets=ASSETS,
+        assets=[*ASSETS, *([make_own_views(views)] if views else [])],
         asset_checks=[health_checks],
-        jobs=[REFRESH],
+        jobs=[make_refresh([view.name for view in views])],
         sensors=[make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor)],
         schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled)],
         resources={"platform": Platform(config_path=str(path)), **(resources or {})},

@@ -1,6 +1,6 @@
 """The configuration file, checked and typed. No other code reads configuration files or the environment."""
 
-from monitoring_platform.config.loader import ConfigError, load
+from monitoring_platform.config.loader import load
 from monitoring_platform.config.model import (
     Checks,
     Coverage,
@@ -8,6 +8,7 @@ from monitoring_platform.config.model import (
     Engine,
     FilesSource,
     Ingest,
+    LakehousePlumber,
     Pipelines,
     PipelineSettings,
     Redaction,
@@ -17,6 +18,8 @@ from monitoring_platform.config.model import (
     Warehouse,
 )
 from monitoring_platform.config.places import dagster_home, default_config_path, use_config
+from monitoring_platform.config.plumber import LogPlace, PlumberProject, SummaryView
+from monitoring_platform.config.reading import ConfigError
 
 __all__ = [
     "Checks",
@@ -26,12 +29,16 @@ __all__ = [
     "Engine",
     "FilesSource",
     "Ingest",
+    "LakehousePlumber",
+    "LogPlace",
     "PipelineSettings",
     "Pipelines",
+    "PlumberProject",
     "Redaction",
     "Schedule",
     "Settings",
     "Source",
+    "SummaryView",
     "Warehouse",
     "dagster_home",
     "default_config_path",

@@ -7,31 +7,28 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from monitoring_platform.config.model import KeyPath, Origin, Section, Settings
-
-
-class ConfigError(Exception):
-    """The configuration is wrong. Its text has one line per problem: `FILE:LINE: KEY: what is wrong. What to do`.
-
-    It never contains the value of an environment variable.
-    """
+from monitoring_platform.config import plumber
+from monitoring_platform.config.model import KeyPath, Origin, Settings
+from monitoring_platform.config.reading import ConfigError, Reader
 
 
 def load(path: Path | str, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read and check a configuration file, without touching anything that it points to.
+    """Read and check a configuration file, and the Lakehouse Plumber files if it names some.
+
+    Nothing else that it points to is touched.
 
     `environ` is what `${NAME}` and `${NAME:-default}` are filled from; by default the environment of the process.
 
     Raises ConfigError, with all problems, when the file cannot be read or anything in it is wrong.
     """
-    reader = _Reader(str(path), os.environ if environ is None else environ)
-    data = reader.read()
+    environ = os.environ if environ is None else environ
+    reader = _ConfigFile(str(path), environ)
+    data = reader.read("Write at least 'warehouse' and 'sources'")
     origin = Origin(Path(os.path.abspath(path)), reader.raw)
     settings = None
     try:
@@ -42,114 +39,25 @@ def load(path: Path | str, environ: Mapping[str, str] | None = None) -> Settings
     # Raised here and not above: the pydantic error, which holds the values, must not appear in a traceback.
     if reader.problems or settings is None:
         raise ConfigError("\n".join(line for _, line in sorted(reader.problems.values())))
-    return settings
+    return plumber.apply(settings, reader.file, environ)
 
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^{}]*)?\})?")
 
 
-class _Reader:
-    """Turns one file into plain data, and remembers lines, variables and problems by key path."""
+class _ConfigFile(Reader):
+    """The configuration file: `${NAME}` and `${NAME:-default}` are filled in from the environment."""
 
     def __init__(self, file: str, environ: Mapping[str, str]) -> None:
-        self.raw: dict[KeyPath, str] = {}
-        self.problems: dict[KeyPath, tuple[int, str]] = {}
-        self._file = file
+        super().__init__(file)
         self._environ = environ
-        self._lines: dict[KeyPath, int] = {}
 
-    def read(self) -> Section:
-        """The content of the file. Raises ConfigError if it is not a YAML mapping."""
-        try:
-            text = Path(self._file).read_text(encoding="utf-8-sig")
-        except FileNotFoundError:
-            raise ConfigError(f"{self._file}: file not found. Check the path, or create the file") from None
-        except UnicodeDecodeError:
-            raise ConfigError(f"{self._file}: not a text file. Save it as UTF-8") from None
-        except OSError as error:
-            raise ConfigError(
-                f"{self._file}: cannot be read: {error.strerror}. Check the path and its rights"
-            ) from None
-        try:
-            self._yaml = yaml.SafeLoader(text)
-            root = self._yaml.get_single_node()
-            if root is None:
-                raise ConfigError(f"{self._file}:1: the file is empty. Write at least 'warehouse' and 'sources'")
-            if not isinstance(root, yaml.MappingNode):
-                line = root.start_mark.line + 1
-                raise ConfigError(f"{self._file}:{line}: the file is not a mapping. Write 'key: value' lines")
-            self._lines[()] = root.start_mark.line + 1
-            return self._mapping(root, ())
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            where = f"{mark.line + 1}: column {mark.column + 1}" if mark else "1"
-            raise ConfigError(
-                f"{self._file}:{where}: invalid YAML: {f'{error.context}, ' if error.context else ''}{error.problem}. "
-                "Check the indentation, and put values that start with a character such as * or { in quotes"
-            ) from None
-        except yaml.reader.ReaderError as error:
-            before = text[: error.position]
-            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-            raise ConfigError(
-                f"{self._file}:{line}: column {column}: invalid YAML: unprintable character. Remove it"
-            ) from None
-        except RecursionError:
-            raise ConfigError(f"{self._file}:1: an alias contains itself, or nesting is too deep. Remove it") from None
-
-    def report(self, at: KeyPath, problem: str) -> None:
-        """Note what is wrong with a key. The first problem is the cause, others of the same value would repeat it."""
-        if any(at[:length] in self.problems and at[:length] in self.raw for length in range(len(at))):
-            return
-        known = next(at[:length] for length in range(len(at), -1, -1) if at[:length] in self._lines)
-        line = self._lines[known]
-        self.problems.setdefault(at, (line, f"{self._file}:{line}: {_key(at)}: {problem}"))
-
-    def _value(self, node: yaml.Node, at: KeyPath) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, at)
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, at)[0]
-        return [self._item(item, (*at, index)) for index, item in enumerate(node.value)]
-
-    def _mapping(self, node: yaml.MappingNode, at: KeyPath) -> Section:
-        section = Section()
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            # Keys are taken as text, whatever YAML makes of `on` or `2024`.
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
-            here = (*at, key)
-            first = self._lines.get(here)
-            self._lines[here] = line
-            if not isinstance(key_node, yaml.ScalarNode):
-                self.report(here, "this key is a list or a mapping. Write plain text before the colon")
-            elif first is not None:
-                self.report(here, f"duplicate key, first used in line {first}. Remove one of them")
-            elif isinstance(value_node, yaml.ScalarNode):
-                section[key], text = self._scalar(value_node, here)
-                section.raw[key] = value_node.value
-                if section[key] is not None:
-                    section.text[key] = text
-            else:
-                section[key] = self._value(value_node, here)
-        return section
-
-    def _item(self, node: yaml.Node, at: KeyPath) -> Any:
-        self._lines[at] = node.start_mark.line + 1
-        return self._value(node, at)
-
-    def _scalar(self, node: yaml.ScalarNode, at: KeyPath) -> tuple[Any, str]:
-        """The value of a scalar and its text, both with variables filled in."""
-        text, tag = node.value, node.tag
-        if _VARIABLE.search(text):
-            self.raw[at] = text
-            text = _VARIABLE.sub(lambda match: self._fill(match, at), text)
-            if node.style is None:  # not quoted: `${N:-5}` is a number
-                tag = self._yaml.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-        try:
-            return self._yaml.construct_object(yaml.ScalarNode(tag, text, node.start_mark, node.end_mark)), text
-        except (yaml.YAMLError, ValueError):
-            self.report(at, "cannot be read. Put it in quotes if it is meant as text")
-            return text, text
+    def fill(self, text: str, at: KeyPath) -> str:
+        """The text with variables filled in."""
+        if not _VARIABLE.search(text):
+            return text
+        self.raw[at] = text
+        return _VARIABLE.sub(lambda match: self._fill(match, at), text)
 
     def _fill(self, match: re.Match[str], at: KeyPath) -> str:
         name, default = match["name"], match["default"]
@@ -245,7 +153,3 @@ def _bounds(field: FieldInfo) -> str:
     if low:
         return f" of at least {low.ge}"
     return f" greater than {above.gt}" if above else ""
-
-
-def _key(at: KeyPath) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).removeprefix(".")

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from zoneinfo import available_timezones
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from monitoring_platform.config.plumber import PlumberProject
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Where a value stands in the file: `("sources", 0, "path")`."""
@@ -66,6 +69,12 @@ def _absolute(value: Any, info: ValidationInfo) -> Any:
 def _local(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, str) and _ADDRESS.match(value):
         raise wrong("must be a local folder. For tables kept elsewhere set 'catalog' and 'schema' instead")
+    return _absolute(value, info)
+
+
+def _file(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and _ADDRESS.match(value):
+        raise wrong("must be a local file. Write its path")
     return _absolute(value, info)
 
 
@@ -167,6 +176,19 @@ class DeltaSource(_PathSource):
 Source: TypeAlias = FilesSource | DeltaSource
 
 
+class LakehousePlumber(_Model):
+    """A Lakehouse Plumber project whose blocks `event_log` and `monitoring` are taken over."""
+
+    project: Annotated[Path, BeforeValidator(_file)]
+    """The project's lhp.yaml; relative to the file."""
+    environment: _Text
+    """Environment whose tokens fill `${token}`."""
+    pipeline_config: Annotated[Path | None, BeforeValidator(_file)] = None
+    """Settings of single pipelines; relative to the file."""
+    substitutions: Annotated[Path | None, BeforeValidator(_file)] = None
+    """Token file; by default substitutions/<environment>.yaml of the project."""
+
+
 class PipelineSettings(_Model):
     """What is known about the pipelines that a glob matches."""
 
@@ -212,6 +234,43 @@ class Checks(_Model):
 
     min_pass_rate_pct: Annotated[_Float, Field(ge=0, le=100)] = 99.0
     """Percentage of rows that must pass a pipeline's expectations."""
+
+
+class View(_Model):
+    """A table of one's own, computed from the others after each cycle. It is a Dagster asset with their lineage."""
+
+    name: _Text
+    """Name of the table: lower-case letters, digits and underscores."""
+    sql: _Text | None = None
+    """One SELECT in Spark SQL. It reads any table by its bare name. Give this or sql_path."""
+    sql_path: _Text | None = None
+    """A file with that SELECT; relative to the configuration. Give this or sql."""
+    refresh: Literal["full", "update"] = "full"
+    """full: all rows, when an input changed. update: rows of the updates that new events touched; the result then has
+    the columns pipeline_id and update_id."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_table_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", value):
+            raise wrong("is no table name. Write lower-case letters, digits and underscores, a letter first")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_source(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if (value.get("sql") is None) != (value.get("sql_path") is None):
+            if value.get("sql_path") is not None:
+                path = _origin(info.context).path.parent / str(value["sql_path"])
+                try:
+                    return {**value, "sql_path": str(path), "sql": path.read_text(encoding="utf-8")}
+                except (OSError, UnicodeDecodeError) as error:
+                    problem = f"cannot be read ({type(error).__name__}). Write the path of a file with one SELECT"
+                    raise wrong(problem, "sql_path") from None
+            return value
+        raise wrong("needs exactly one of 'sql' and 'sql_path'. Leave out the other", "name")
 
 
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
@@ -266,6 +325,8 @@ class Settings(_Model):
     """What runs the queries."""
     sources: tuple[Annotated[Source, Field(discriminator="type")], ...]
     """Where the event logs are; may be empty."""
+    lakehouse_plumber: LakehousePlumber | None = None
+    """A Lakehouse Plumber project to follow."""
     pipelines: Pipelines = Pipelines()
     """Which pipelines are watched."""
     ingest: Ingest = Ingest()
@@ -274,6 +335,8 @@ class Settings(_Model):
     """When a pipeline counts as not seen."""
     checks: Checks = Checks()
     """Limits of the data quality checks."""
+    views: tuple[View, ...] = ()
+    """Tables of one's own."""
     schedule: Schedule = Schedule()
     """When the platform runs by itself."""
     redaction: Redaction = Redaction()
@@ -284,10 +347,20 @@ class Settings(_Model):
     """Tags of the platform's own runs."""
 
     _file: Origin
+    _plumber: "PlumberProject | None" = None
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the file."""
         self._file = _origin(context)
+
+    @field_validator("views")
+    @classmethod
+    def _view_names_are_unique(cls, views: tuple[View, ...]) -> tuple[View, ...]:
+        names = [view.name for view in views]
+        for index, name in enumerate(names):
+            if (first := names.index(name)) < index:
+                raise wrong(f"is also the name of views[{first}]. Give one of them another 'name'", index, "name")
+        return views
 
     @field_validator("time_zone")
     @classmethod
@@ -315,6 +388,20 @@ class Settings(_Model):
     def base_dir(self) -> Path:
         """The folder of the configuration file, absolute."""
         return self._file.path.parent
+
+    @property
+    def plumber(self) -> "PlumberProject | None":
+        """What the Lakehouse Plumber project says, if `lakehouse_plumber` names one. `load` reads it."""
+        return self._plumber
+
+    def with_plumber(self, project: "PlumberProject") -> "Settings":
+        """These settings, with what `plumber` gives."""
+        self._plumber = project
+        return self
+
+    def written(self, *at: str | int) -> str | None:
+        """A value as it stands in the file, if it refers to environment variables."""
+        return self._file.raw.get(at)
 
     def is_included(self, pipeline_id: str, pipeline_name: str | None) -> bool:
         """Whether the pipeline is watched: some `include` matches its id or name, and no `exclude` does."""

@@ -31,7 +31,8 @@ import pyarrow.compute as pc
 
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle import ledger, quarantine
-from monitoring_platform.event_log.normalise import Normalised, Place, normalise
+from monitoring_platform.cycle.reading import normalised, read_chunk
+from monitoring_platform.event_log.normalise import Normalised
 from monitoring_platform.event_log.redact import Policy, redact_text
 from monitoring_platform.event_log.schema import EVENT, QUARANTINE
 from monitoring_platform.sources import Chunk, Cursor, Log, NeedsEngine, Source, SourceError, configured
@@ -268,7 +269,9 @@ def _readers(unread: int, streams: int) -> Executor:
     """Threads; processes where many logs were never read, because then parsing is most of the work."""
     workers = min(streams, os.cpu_count() or 1)
     if unread >= _MANY_LOGS and workers > 1:
-        return ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"))
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([read_chunk.__module__])  # imported once, not in every process
+        return ProcessPoolExecutor(workers, context)
     return ThreadPoolExecutor(streams, "read")
 
 
@@ -298,22 +301,10 @@ def _with_engine(
     source: Source, log: Log, cursor: Cursor | None, limit: int, policy: Policy, now: datetime, warehouse: Warehouse
 ) -> Outcome:
     try:
-        return _normalised(source.read(log, cursor, limit, lambda: warehouse.spark), log, policy, now)
+        return normalised(source.read(log, cursor, limit, lambda: warehouse.spark), log, policy, now)
     except Exception as error:
         reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
         return SourceError(f"{type(error).__name__}: {reason}", f"check that the engine can read {log.location}")
-
-
-def read_chunk(
-    source: Source, log: Log, cursor: Cursor | None, limit: int, policy: Policy, now: datetime
-) -> tuple[Normalised, Chunk]:
-    """One chunk of a log, normalised; the chunk comes back without its raw rows."""
-    return _normalised(source.read(log, cursor, limit), log, policy, now)
-
-
-def _normalised(chunk: Chunk, log: Log, policy: Policy, now: datetime) -> tuple[Normalised, Chunk]:
-    place = Place(log.kind, log.location, log.pipeline_id)
-    return normalise(chunk.rows, place, now=now, policy=policy), chunk._replace(rows=())
 
 
 class _Batch:
@@ -342,7 +333,7 @@ class _Batch:
         if events.num_rows:
             rows = events.append_column("_ingest_id", pa.repeat(pa.scalar(uuid.uuid4().hex), events.num_rows))
             rows = rows.append_column("_row", pa.array(range(events.num_rows), pa.int64()))
-            self.warehouse.append(contracts.LANDING, self.warehouse.frame(rows))
+            self.warehouse.append_rows(contracts.LANDING, rows)
         added = quarantine.keep(self.warehouse, rejected, sorted(self.logs))
         self._clear()
         return added

@@ -96,11 +96,13 @@ def _unite_group(warehouse: Warehouse, files: list[delta_log.DataFile], report: 
         pc.field("event_date").isin(dates),
     )
     known = known.join(keys.select(["pipeline_id", "event_id"]), ["pipeline_id", "event_id"], join_type="left semi")
-    warehouse.frame(known).createOrReplaceTempView("known")
-    spark.sql(_RANKED).createOrReplaceTempView("ranked")
-    if known.num_rows < distinct:
-        warehouse.append(contracts.UNION, spark.sql(_NEW))
-    if known.num_rows or distinct < keys.num_rows:
+    if not known.num_rows and distinct == keys.num_rows:  # nearly always: nothing is repeated
+        warehouse.append(contracts.UNION, spark.table("landed"))
+    else:
+        warehouse.frame(known).createOrReplaceTempView("known")
+        spark.sql(_RANKED).createOrReplaceTempView("ranked")
+        if known.num_rows < distinct:
+            warehouse.append(contracts.UNION, spark.sql(_NEW))
         report.conflicts += quarantine.keep(warehouse, _as_quarantine(spark.sql(_CONFLICTS).toArrow()))
     report.added += distinct - known.num_rows
     report.repeated += keys.num_rows - (distinct - known.num_rows)

@@ -16,6 +16,8 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
+EXTRA_COLUMN = "archive_note"
+
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -155,4 +157,4 @@ def rearranged_arrow_table(events: list[Event]) -> pa.Table:
     table = arrow_table(events)
     order = ["timestamp", "event_type", "level", "id", "message", "details", "origin", "error", "sequence"]
     note = pa.array(["copied by the archive job"] * len(events), pa.string())
-    return table.select([*order, "maturity_level"]).add_column(3, "archive_note", note)
+    return table.select([*order, "maturity_level"]).add_column(3, EXTRA_COLUMN, note)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
 from monitoring_platform.demo.events import Event, Json, new_id
-from monitoring_platform.demo.fleet import Flow, Pipeline
+from monitoring_platform.demo.model import Flow, Pipeline
 from monitoring_platform.demo.truth import RunTruth
 
 ORG_ID = 4820391765520184
@@ -21,6 +23,9 @@ class Journal:
     rng: Random
     events: list[Event] = field(default_factory=list)
     runs: list[RunTruth] = field(default_factory=list)
+    actions: Counter[str] = field(default_factory=Counter)
+    built: set[str] = field(default_factory=set)  # materialized views that were computed once
+    troubled_backlogs: dict[str, Callable[[int], int | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._control_seq = self.rng.randrange(1 << 50, 1 << 51)
@@ -28,6 +33,9 @@ class Journal:
         self._flow_ids: dict[str, str] = {}
         self._next_batch: dict[str, int] = {}
         self.weights = {flow.name: self.rng.uniform(1.0, 3.0) for flow in self.pipeline.flows}
+        self.usual_backlogs = {
+            flow.name: self.rng.choice((0, self.rng.randint(4_000, 60_000))) for flow in self.pipeline.flows
+        }
         self.origin: Json = {
             "cloud": "AWS",
             "region": "eu-west-1",
@@ -66,6 +74,7 @@ class Journal:
         details = {"action": action, "user_name": "ana.silva@example.com", "user_id": 7719034412258}
         message = f"User ana.silva@example.com performed {action}."
         self.write(ts, "user_action", details, message, self.origin, control_plane=True)
+        self.actions[action] += 1
 
     def flow_id(self, flow: Flow) -> str | None:
         """The id that a flow keeps until its next full refresh; some logs never carry one."""
@@ -76,9 +85,22 @@ class Journal:
         return self._flow_ids[flow.name]
 
     def forget_flows(self) -> None:
-        """A full refresh: new flow ids, and batches are numbered from 0 again."""
-        self._flow_ids.clear()
-        self._next_batch.clear()
+        """A full refresh: every flow begins anew."""
+        for flow in self.pipeline.flows:
+            self.forget_flow(flow)
+        self.built.clear()
+
+    def forget_flow(self, flow: Flow) -> None:
+        """A flow begins anew: it gets a new flow id, and its batches are numbered from 0 again."""
+        self._flow_ids.pop(flow.name, None)
+        self._next_batch.pop(flow.name, None)
+
+    def waiting(self, flow: Flow, ts: int) -> int:
+        """Records that wait in a flow's source: about as many as ever, unless its backlog is in trouble."""
+        troubled = self.troubled_backlogs[flow.name](ts) if flow.name in self.troubled_backlogs else None
+        if troubled is not None:
+            return troubled
+        return int(self.usual_backlogs[flow.name] * self.rng.uniform(0.92, 1.08))
 
     def batch(self, flow: Flow) -> int:
         """The number of the batch that a flow works on; the same again until it was finished."""

@@ -10,11 +10,13 @@ from random import Random
 
 from monitoring_platform.demo import truth as told
 from monitoring_platform.demo import writing
-from monitoring_platform.demo.events import DAY, Json, iso
+from monitoring_platform.demo.events import DAY, EXTRA_COLUMN, Json, iso, rearranged_arrow_table
 from monitoring_platform.demo.fleet import OWNERS, Fleet
-from monitoring_platform.demo.history import Window, live
+from monitoring_platform.demo.history import live
 from monitoring_platform.demo.journal import Journal
+from monitoring_platform.demo.lineage import downstream, edges
 from monitoring_platform.demo.plants import planted
+from monitoring_platform.demo.timeline import Window
 
 BROKEN_LOG = "broken_export"
 
@@ -33,6 +35,10 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 
     fleet = Fleet.build(pipelines, seed)
     journals = [live(pipeline, window, seed) for pipeline in fleet.pipelines]
     problems = [problem for problem in map(planted, journals) if problem is not None]
+    for problem in problems:
+        if problem["kind"] == "still_failing":
+            failing = next(p for p in fleet.pipelines if p.id == problem["pipeline_id"])
+            problem["details"]["downstream"] = downstream(fleet.pipelines, failing, failing.flows[-1])
     rows, in_files = _write_logs(folder, journals, Random(f"places {seed}"))
     problems += in_files
     truth = {
@@ -63,9 +69,15 @@ def _clear(folder: Path) -> None:
 def _write_logs(folder: Path, journals: list[Journal], rng: Random) -> tuple[int, list[Json]]:
     """Write everything; returns the number of readable rows and the problems that lie in files, not in pipelines."""
     files, tables = writing.share_out(journals, rng)
+    drift = f"column.{EXTRA_COLUMN}"
+    rearranged = [each for each in tables if each.build is rearranged_arrow_table]
     rows = sum(writing.write_files(folder / "logs", each, rng) for each in files)
     rows += sum(writing.write_table(folder / "delta_logs", each, rng) for each in tables)
-    problems = []
+    problems = [
+        _problem(journal.pipeline.id, journal.pipeline.name, "extra_column", {"drift": {drift: len(journal.events)}})
+        for table in rearranged
+        for journal in table.journals
+    ]
     for journal in journals:
         if journal.pipeline.plant == "broken_lines":
             details = writing.break_lines(folder / "logs", journal)
@@ -79,9 +91,24 @@ def _problem(pipeline_id: str | None, pipeline_name: str | None, kind: str, deta
     return {"pipeline_id": pipeline_id, "pipeline_name": pipeline_name, "kind": kind, "details": details}
 
 
+_PARTS = (
+    "pipelines",
+    "runs",
+    "flows",
+    "requests",
+    "user_actions",
+    "failures",
+    "decisions",
+    "listings",
+    "resets",
+    "liveness",
+    "lineage",
+)
+
+
 def _told_per_pipeline(journals: Iterable[Journal]) -> Json:
     """The parts of the truth that are kept by pipeline."""
-    parts: Json = {"pipelines": {}, "runs": {}, "flows": {}, "requests": {}, "expectations": []}
+    parts: Json = {part: {} for part in _PARTS} | {"expectations": []}
     for journal in journals:
         pipeline, runs = journal.pipeline, journal.runs
         parts["pipelines"][pipeline.id] = {
@@ -94,5 +121,15 @@ def _told_per_pipeline(journals: Iterable[Journal]) -> Json:
             run.update_id: {name: flow.as_json() for name, flow in run.flows.items()} for run in runs
         }
         parts["requests"][pipeline.id] = told.requests(runs)
+        parts["user_actions"][pipeline.id] = dict(journal.actions)
+        parts["failures"][pipeline.id] = told.failures(runs)
+        parts["decisions"][pipeline.id] = told.decisions(runs)
+        parts["listings"][pipeline.id] = told.listings(runs)
+        parts["resets"][pipeline.id] = told.resets(runs)
+        parts["liveness"][pipeline.id] = told.liveness(runs)
+        parts["lineage"][pipeline.id] = {
+            "edges": [edge._asdict() for edge in edges(pipeline)],
+            "update_ids": [run.update_id for run in runs if run.is_defined],
+        }
         parts["expectations"] += told.expectations(pipeline.id, runs)
     return parts

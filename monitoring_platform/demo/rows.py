@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from monitoring_platform.demo.events import Json
-from monitoring_platform.demo.fleet import Flow, Pipeline, Rule
+from monitoring_platform.demo.model import Flow, Pipeline, Rule
 from monitoring_platform.demo.truth import RunTruth
 
 _METRICS = {
@@ -61,7 +61,9 @@ class Work:
 
 def work(pipeline: Pipeline, flow: Flow, rows: int, rates: Mapping[str, float], rng: Random) -> Work:
     """What a flow reports after reading this many rows; `rates` replaces the usual pass rates."""
-    failed = [(rule, round(rows * (1 - rates.get(rule.name, rule.usual_rate)))) for rule in flow.rules]
+    failed = [
+        (rule, round(rows * (1 - rates.get(rule.name, rule.usual_rate)))) for rule in flow.rules if rule.evaluated
+    ]
     dropped = sum(bad for rule, bad in failed if rule.drops)
     counters: dict[str, int] = {}
     if flow.counts == "output":
@@ -80,51 +82,12 @@ def work(pipeline: Pipeline, flow: Flow, rows: int, rates: Mapping[str, float], 
     )
 
 
-def backlog(flow: Flow, rng: Random) -> Json:
+def backlog(flow: Flow, waiting: int) -> Json:
     """What a source still holds at this moment: a snapshot, in the units that the source knows."""
-    waiting = rng.choice((0, 0, rng.randint(1, 40_000)))
     amounts: Json = {"backlog_bytes": waiting * 187}
     if flow.source == "kafka":
         amounts["backlog_records"] = waiting
-    elif flow.source in ("delta", "files"):
-        amounts["backlog_files"] = waiting // 4_000
     else:
-        return {}
+        amounts["backlog_files"] = waiting // 4_000
     name = f"{flow.source}_source_of_{flow.dataset}"
     return {**amounts, "source_metrics": [{"source_name": name, **amounts}]}
-
-
-def planning(flow: Flow, catalog_and_schema: str, size: int, rng: Random) -> tuple[Json, str]:
-    """How a materialized view is refreshed this time, with the reason when it is not incremental."""
-    technique = rng.choices(("ROW_BASED", "GROUP_AGGREGATE", "NO_OP", "COMPLETE_RECOMPUTE"), (5, 3, 1, 1))[0]
-    full = technique == "COMPLETE_RECOMPUTE"
-    issue = {
-        "issue_type": "INCREMENTAL_PLAN_REJECTED_BY_COST_MODEL",
-        "prevent_incrementalization": True,
-        "cost_model_rejection_subtype": "CHANGESET_SIZE_THRESHOLD_EXCEEDED",
-    }
-    techniques: list[Json] = [{"incrementalization_issues": [issue]}] if full else []
-    chosen = {"maintenance_type": f"MAINTENANCE_TYPE_{technique}", "is_chosen": True, "is_applicable": True}
-    techniques.append({**chosen, "cost": float(size) * (1.0 if full else 0.02)})
-    if not full:
-        other = {"maintenance_type": "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE", "is_chosen": False, "is_applicable": True}
-        techniques.append({**other, "cost": float(size)})
-    details = {
-        "technique_information": techniques,
-        "source_table_information": [
-            {
-                "table_name": f"`main`.`silver`.`{flow.dataset}_source`",
-                "full_size": float(size),
-                "change_size": float(size) * 0.02,
-                "is_size_after_pruning": True,
-                "is_row_id_enabled": True,
-                "is_cdf_enabled": True,
-            }
-        ],
-        "target_table_information": {
-            "table_name": f"{catalog_and_schema}.`{flow.dataset}`",
-            "full_size": float(size) * 0.4,
-            "is_row_id_enabled": True,
-        },
-    }
-    return details, f"Flow '{flow.name}' has been planned to be executed as {technique}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,13 +11,18 @@ from monitoring_platform.demo.events import Json, iso
 
 @dataclass
 class FlowTruth:
-    """What one flow did in one update; a counter that nothing reported stays None."""
+    """What one flow did in one update; what nothing reported stays None."""
 
     status: str | None = None
     rows_output: int | None = None
     rows_upserted: int | None = None
     rows_deleted: int | None = None
     rows_dropped: int | None = None
+    flow_id: str | None = None
+    technique: str | None = None
+    last_batch: int | None = None
+    backlog: int | None = None
+    listing_ms: int | None = None
 
     def add(self, amounts: dict[str, int]) -> None:
         """Count what one finished batch (or one gateway emission) reports."""
@@ -28,6 +34,7 @@ class FlowTruth:
         return {"status": self.status, **{counter: getattr(self, counter) for counter in COUNTERS}}
 
 
+ENDED = ("COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED")
 COUNTERS = ("rows_output", "rows_upserted", "rows_deleted", "rows_dropped")
 
 
@@ -47,6 +54,9 @@ class RunTruth:
     error_count: int = 0
     flows: dict[str, FlowTruth] = field(default_factory=dict)
     rules: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    root_error: str | None = None
+    is_refused: bool = False
+    is_defined: bool = False
 
     @property
     def seconds(self) -> float | None:
@@ -107,3 +117,72 @@ def expectations(pipeline_id: str, runs: Iterable[RunTruth]) -> list[Json]:
         for run in runs
         for (dataset, rule), (passed, failed) in run.rules.items()
     ]
+
+
+def failures(runs: Iterable[RunTruth]) -> dict[str, Json]:
+    """By update: whether it failed or was refused, and the root error that makes it one of a group."""
+    return {
+        run.update_id: {"kind": "refused" if run.is_refused else "failed", "root_error": run.root_error}
+        for run in runs
+        if run.status == "FAILED"
+    }
+
+
+def resets(runs: Iterable[RunTruth]) -> list[Json]:
+    """Every flow whose flow_id changed from one normal update to the next one that told it, and why."""
+    found = []
+    before: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        for name, flow in run.flows.items() if run.kind == "normal" else ():
+            if flow.flow_id is None:
+                continue
+            update_id, flow_id = before.get(name, (None, flow.flow_id))
+            if flow_id != flow.flow_id:
+                why = "full_refresh" if run.is_full_refresh else "recompute" if flow.technique == "full" else "reset"
+                found.append(
+                    {"update_id": run.update_id, "flow": name, "previous_update_id": update_id, "explanation": why}
+                )
+            before[name] = run.update_id, flow.flow_id
+    return found
+
+
+def decisions(runs: Iterable[RunTruth]) -> dict[str, dict[str, str]]:
+    """By update and flow of a materialized view: full, incremental or no_op."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for run in runs:
+        for name, flow in run.flows.items():
+            if flow.technique is not None:
+                found[run.update_id][name] = flow.technique
+    return dict(found)
+
+
+def listings(runs: Iterable[RunTruth]) -> dict[str, dict[str, int]]:
+    """By update and flow: how long the listing of files took, in ms."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for run in runs:
+        for name, flow in run.flows.items():
+            if flow.listing_ms is not None:
+                found[run.update_id][name] = flow.listing_ms
+    return dict(found)
+
+
+def liveness(runs: Iterable[RunTruth]) -> dict[str, Json]:
+    """The flows that have not ended, of the newest normal update if it is open: when they last did something."""
+    newest = max((run for run in runs if run.kind == "normal"), key=lambda run: run.first_event, default=None)
+    if newest is None or newest.ended_at is not None:
+        return {}
+    return {
+        name: {
+            "update_id": newest.update_id,
+            "last_batch_ts": None if flow.last_batch is None else iso(flow.last_batch),
+            "state": _liveness_state(flow),
+        }
+        for name, flow in newest.flows.items()
+        if flow.status not in ENDED
+    }
+
+
+def _liveness_state(flow: FlowTruth) -> str:
+    if flow.last_batch is None or flow.backlog is None:
+        return "unknown"
+    return "working" if flow.backlog else "idle"

@@ -1,63 +1,24 @@
-"""The events of one update: how it starts, what its flows report, how it ends or stays open."""
+"""The events of one update of a triggered pipeline: how it starts, what its flows report, how it ends or stays open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 
-from monitoring_platform.demo.events import HOUR, MINUTE, SECOND, Json, iso, json_text, new_id
-from monitoring_platform.demo.fleet import Flow
+from monitoring_platform.demo.definitions import announcements
+from monitoring_platform.demo.events import SECOND, Json, iso, json_text, new_id
 from monitoring_platform.demo.journal import Journal
-from monitoring_platform.demo.rows import Work, backlog, planning, work
+from monitoring_platform.demo.model import CATALOG, Flow
+from monitoring_platform.demo.planning import FIRST_BUILD, Obstacle, information, technique, technique_class
+from monitoring_platform.demo.rows import Work, backlog, work
+from monitoring_platform.demo.timeline import Attempt, Failure
 from monitoring_platform.demo.truth import RunTruth
 
 PLACEHOLDER_FLOW = "pipelines.flowTimeMetrics.missingFlowName"
 UNKNOWN_EVENT_TYPE = "quantum_progress"
+UNKNOWN_STATUS, UNKNOWN_METRIC = "THROTTLED", "num_input_files"
 
 Flag = Callable[[bool], bool | str]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An error as its exception tells it."""
-
-    class_name: str
-    message: str
-    before_any_flow: bool = False
-
-    def as_json(self) -> Json:
-        """The `error` of an event."""
-        frame = {
-            "declaring_class": "com.databricks.pipelines.execution.FlowExecution",
-            "method_name": "run",
-            "file_name": "FlowExecution.scala",
-            "line_number": 412,
-        }
-        return {
-            "fatal": True,
-            "exceptions": [{"class_name": self.class_name, "message": self.message, "stack": [frame]}],
-        }
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What one update is meant to be.
-
-    `stops_at` is the flow at which a run that does not complete breaks, is stopped or works at the moment.
-    """
-
-    cause: str
-    outcome: str = "COMPLETED"
-    kind: str = "normal"
-    full_refresh: bool = False
-    failure: Failure | None = None
-    stops_at: int = -1
-    slow_flow: int | None = None
-    extra_ms: int = 0
-    rows_factor: float = 1.0
-    pass_rates: Mapping[str, float] = field(default_factory=dict)
-    cancelled_by: str = "USER_ACTION"
 
 
 class Update:
@@ -67,6 +28,7 @@ class Update:
         """`request_id` is None where the log carries none; the caller then says which run began the request."""
         self.journal, self.attempt, self.start, self.number = journal, attempt, start, number
         self.pipeline, self.rng = journal.pipeline, journal.rng
+        self.flows = attempt.flows or journal.pipeline.flows
         self.update_id = new_id(self.rng)
         self.origin: Json = {**journal.origin, "update_id": self.update_id}
         if request_id is not None:
@@ -115,7 +77,7 @@ class Update:
             "name": pipeline.name,
             "configuration": {"source.format": "delta", "pipelines.enzyme.enabled": "true"},
             "libraries": [{"notebook": {"path": f"/Workspace/pipelines/{pipeline.name}"}}],
-            "catalog": "main",
+            "catalog": CATALOG,
             "schema": pipeline.schema,
             "serverless": flag(pipeline.serverless),
             "continuous": flag(pipeline.runs_without_end),
@@ -146,6 +108,8 @@ class Update:
         self.run.error_count += level == "ERROR"
         if state in ("COMPLETED", "FAILED", "CANCELED"):
             self.run.ended_at = ts
+        if state == "FAILED" and self.attempt.failure:
+            self.run.root_error, self.run.is_refused = self.attempt.failure.root, self.attempt.is_refused
 
     def prepare(self) -> int:
         """All states before RUNNING and what is announced during them; the time when it goes on."""
@@ -172,28 +136,11 @@ class Update:
 
     def define(self, ts: int) -> None:
         """The graph: what each flow reads and writes, what each dataset is and by which rules it is judged."""
-        for step, flow in enumerate(self.pipeline.flows):
-            origin = {**self.origin, "flow_name": flow.name, "dataset_name": flow.dataset}
-            definition = {
-                "input_datasets": [f"main.sources.{flow.dataset}_source"],
-                "output_dataset": f"main.{self.pipeline.schema}.{flow.dataset}",
-                "flow_type": flow.flow_type,
-                "language": "PYTHON",
-                "once": False,
-            }
-            message = f"Flow '{flow.name}' defined as {flow.flow_type}."
-            self.journal.write(ts + step * 12, "flow_definition", definition, message, origin)
-            dataset = {
-                "dataset_type": "MATERIALIZED_VIEW" if flow.flow_type == "MATERIALIZED_VIEW" else "STREAMING_TABLE",
-                "num_flows": 1,
-                "expectations": [
-                    {"name": rule.name, "action": "DROP" if rule.drops else "ALLOW"} for rule in flow.rules
-                ],
-                "schema": [{"name": "id", "data_type": "BIGINT"}, {"name": "loaded_at", "data_type": "TIMESTAMP"}],
-            }
-            origin = {**self.origin, "dataset_name": flow.dataset}
-            message = f"Dataset '{flow.dataset}' defined."
-            self.journal.write(ts + step * 12 + 5, "dataset_definition", dataset, message, origin)
+        for step, (event_type, body, message, origin) in enumerate(
+            announcements(self.pipeline, self.flows, self.origin)
+        ):
+            self.journal.write(ts + step * 6, event_type, body, message, origin)
+        self.run.is_defined = True
 
     # Flows
 
@@ -202,11 +149,12 @@ class Update:
         origin = {
             **self.origin,
             "flow_name": flow.name,
-            "dataset_name": flow.dataset,
-            "catalog_name": "main",
+            "sink_name" if flow.is_sink else "dataset_name": flow.dataset,
+            "catalog_name": CATALOG,
             "schema_name": self.pipeline.schema,
         }
         flow_id = self.journal.flow_id(flow)
+        self.run.flow(flow.name).flow_id = flow_id
         return origin if flow_id is None else {**origin, "flow_id": flow_id}
 
     def flow_status(
@@ -230,8 +178,9 @@ class Update:
 
     def flow_figures(self, ts: int, flow: Flow, origin: Json, figures: Json) -> None:
         """flow_progress: what a flow has done so far; now and then such a row has no status."""
-        backlog_now = backlog(flow, self.rng)
-        details: Json = {**figures, "metrics": {**figures["metrics"], **backlog_now}}
+        waiting = self.journal.waiting(flow, ts)
+        self.run.flow(flow.name).backlog = waiting
+        details: Json = {**figures, "metrics": {**figures["metrics"], **backlog(flow, waiting)}}
         if self.rng.random() < 0.9:
             details = {"status": "RUNNING", **details}
         message = f"Completed a streaming update of '{flow.name}'."
@@ -243,22 +192,32 @@ class Update:
         for step in range(1, repeats + 1):
             ts = begin + (end - begin) * step // (repeats + 1)
             self.flow_figures(ts, flow, numbered, done.part(step, repeats).report())
+            self.run.flow(flow.name).last_batch = ts
         done.count(self.run, flow)
 
     def run_flow(self, begin: int, end: int, flow: Flow, *, stopped: bool) -> None:
         """A flow from planning to its end; one that is `stopped` leaves its last batch half done and has no end."""
-        rng, origin = self.rng, self.flow_origin(flow)
-        if flow.flow_type == "MATERIALIZED_VIEW":
-            self.flow_status(begin, flow, "PLANNING", origin)
-            details, message = planning(flow, f"`main`.`{self.pipeline.schema}`", flow.usual_rows * 900, rng)
-            self.journal.write(begin + 250, "planning_information", details, message, origin)
+        rng, is_first = self.rng, flow is self.flows[0]
+        rows = flow.usual_rows * rng.uniform(0.85, 1.15) * self.attempt.rows_factor
+        if is_first and self.attempt.loses_checkpoint:
+            self.journal.forget_flow(flow)
+            rows *= 4
+        if flow.is_view:
+            self._plan(begin, flow)
+        origin = self.flow_origin(flow)
         self.flow_status(begin + 500, flow, "STARTING", origin)
         self.flow_status(begin + 900, flow, "RUNNING", origin)
-        rows = int(flow.usual_rows * rng.uniform(0.85, 1.15) * self.attempt.rows_factor)
+        if is_first and self.pipeline.plant == "unknown_details":
+            metrics = {"metrics": {UNKNOWN_METRIC: rng.randint(3, 90)}}
+            self.flow_status(begin + 950, flow, UNKNOWN_STATUS, origin, metrics)
+        if flow.source == "files":
+            self._list_files(begin + 1_000, end, flow, origin)
+        if self.attempt.is_stuck and flow is self.flows[-1]:
+            rows = 0
         parts = rng.randint(1, 3) if flow.reports != "end" else 1
         reported_at_end: Json | None = None
         for part in range(parts):
-            done = work(self.pipeline, flow, rows // parts, self.attempt.pass_rates, rng)
+            done = work(self.pipeline, flow, int(rows) // parts, self.attempt.pass_rates, rng)
             first = begin + 1_000 + (end - begin - 1_500) * part // parts
             last = begin + 1_000 + (end - begin - 1_500) * (part + 1) // parts
             half_done = stopped and part == parts - 1
@@ -279,6 +238,39 @@ class Update:
             self._stream_progress(end - 300, flow, origin)
         if not stopped:
             self.flow_status(end, flow, "COMPLETED", origin, reported_at_end)
+            self.journal.built.add(flow.name)
+
+    def _plan(self, begin: int, flow: Flow) -> None:
+        """planning_information: how a view is refreshed; one that is computed in full gets a new flow id."""
+        obstacle = self._obstacle(flow)
+        if obstacle is not None and flow.name in self.journal.built:
+            self.journal.forget_flow(flow)
+        origin = self.flow_origin(flow)
+        self.flow_status(begin, flow, "PLANNING", origin)
+        chosen = technique(flow, obstacle, self.rng)
+        body = information(flow, self.pipeline.output(flow) or "", chosen, obstacle)
+        message = f"Flow '{flow.name}' has been planned to be executed as {chosen}."
+        self.journal.write(begin + 250, "planning_information", body, message, origin)
+        self.run.flow(flow.name).technique = technique_class(chosen)
+
+    def _obstacle(self, flow: Flow) -> Obstacle | None:
+        if flow.name not in self.journal.built:
+            return FIRST_BUILD
+        return self.attempt.obstacle if flow is self.flows[0] else None
+
+    def _list_files(self, begin: int, end: int, flow: Flow, origin: Json) -> None:
+        """operation_progress: Auto Loader looks for new files; this is what makes a slow flow slow."""
+        is_slow = self.attempt.slow_flow is not None and flow is self.flows[self.attempt.slow_flow]
+        took = self.attempt.extra_ms if is_slow else min(self.rng.randint(700, 4_000), (end - begin) // 4)
+        path = f"/Volumes/{CATALOG}/landing/{self.pipeline.subject}"
+        message = f"Auto Loader listing of '{flow.name}' for {path}."
+        body: Json = {"type": "AUTO_LOADER_LISTING", "status": "STARTED", "auto_loader_details": {"source_path": path}}
+        if is_slow:
+            self.journal.write(begin, "operation_progress", body, message, origin)
+        listed = {"source_path": path, "num_files_listed": took // 9}
+        body = {**body, "status": "COMPLETED", "duration_ms": took, "auto_loader_details": listed}
+        self.journal.write(begin + took, "operation_progress", body, message, origin)
+        self.run.flow(flow.name).listing_ms = took
 
     def _stream_progress(self, ts: int, flow: Flow, origin: Json) -> None:
         progress = {
@@ -295,7 +287,7 @@ class Update:
                     "metrics": {"avgOffsetsBehindLatest": "0.0", "estimatedTotalBytesBehindLatest": "0.0"},
                 }
             ],
-            "sink": {"description": f"DeltaSink[main.{self.pipeline.schema}.{flow.dataset}]", "numOutputRows": -1},
+            "sink": {"description": f"DeltaSink[{CATALOG}.{self.pipeline.schema}.{flow.dataset}]", "numOutputRows": -1},
         }
         as_text = self.rng.random() < 0.5
         details: Json = {"progress_json": json_text(progress)} if as_text else {"progress": progress}
@@ -303,17 +295,24 @@ class Update:
         self.journal.write(ts, "stream_progress", details, message, origin, maturity="EVOLVING")
 
     def cluster(self, ts: int) -> None:
-        """cluster_resources, in one of its two documented shapes."""
+        """cluster_resources in one of its two documented shapes, or as older runtimes tell it."""
         slots = {
             "summary_duration_ms": 60_000,
             "num_task_slots": 16,
-            "avg_task_slot_utilization": 0.61,
+            "avg_task_slot_utilization": round(self.rng.uniform(0.15, 0.9), 2),
             "num_executors": 2,
         }
         scale = {"state": "CLUSTER_AT_DESIRED_SIZE", "optimal_num_executors": 2, "latest_requested_num_executors": 2}
-        nested = self.rng.random() < 0.5
+        older = "older_cluster_events" in self.pipeline.quirks
+        nested = not older and self.rng.random() < 0.5
         details: Json = {"task_slot_metrics": slots, "autoscale_info": scale} if nested else {**slots, **scale}
-        self.journal.write(ts, "cluster_resources", details, "Cluster resources.", self.origin, maturity="EVOLVING")
+        event_type = "cluster_utilization" if older else "cluster_resources"
+        self.journal.write(ts, event_type, details, "Cluster resources.", self.origin, maturity="EVOLVING")
+
+    def resize(self, ts: int) -> None:
+        """autoscale: the cluster grows for a lot of work."""
+        details = {"status": "RESIZING", "optimal_num_executors": 4, "requested_num_executors": 4}
+        self.journal.write(ts, "autoscale", details, "Cluster is resizing to 4 executors.", self.origin)
 
 
 def _text_flag(value: bool) -> str:
@@ -329,6 +328,8 @@ def play(journal: Journal, attempt: Attempt, start: int, number: int, request_id
     update.create()
     if attempt.kind != "normal":
         _play_internal(update)
+    elif attempt.is_refused:
+        update.state(start + update.rng.randint(300, 900), "FAILED", attempt.failure)
     elif attempt.failure and attempt.failure.before_any_flow:
         _play_without_cluster(update, attempt.failure)
     else:
@@ -368,7 +369,7 @@ def _play_flows(update: Update) -> None:
     ready = update.prepare()
     update.define(ready - 600)
     update.state(ready, "RUNNING")
-    flows = pipeline.flows
+    flows = update.flows
     for step, flow in enumerate(flows):
         queued = {**update.origin, "flow_name": flow.name}
         update.flow_status(ready + 15 + step * 9, flow, "QUEUED", queued)
@@ -378,10 +379,12 @@ def _play_flows(update: Update) -> None:
     if pipeline.plant == "unknown_event_type":
         details = {"qubits": rng.randint(8, 64), "entangled": True}
         journal.write(ready + 95, UNKNOWN_EVENT_TYPE, details, "Quantum progress.", update.origin)
-    if pipeline.secrets and pipeline.layer == "bronze":
-        _define_sink(update, ready - 300)
+    if pipeline.plant == "notices":
+        _notify(update, ready)
     if not pipeline.serverless:
         update.cluster(ready + 20 * SECOND)
+        if attempt.full_refresh:
+            update.resize(ready + 25 * SECOND)
 
     spans = _spans(update, ready + 200)
     if attempt.outcome == "COMPLETED":
@@ -394,14 +397,19 @@ def _play_flows(update: Update) -> None:
         update.cluster(update.run.ended_at + 6 * SECOND)
 
 
-def _define_sink(update: Update, ts: int) -> None:
-    """A Kafka sink whose options hold a password."""
-    assert update.pipeline.secrets is not None
-    login = f'PlainLoginModule required username="etl" password="{update.pipeline.secrets.password}";'
-    options = {"kafka.bootstrap.servers": "broker:9092", "kafka.sasl.jaas.config": login}
-    origin = {**update.origin, "sink_name": "audit_sink"}
-    details = {"format": "kafka", "options": options}
-    update.journal.write(ts, "sink_definition", details, "Sink 'audit_sink' defined.", origin)
+def _notify(update: Update, ready: int) -> None:
+    """What the platform wants its users to know, and what a hook of theirs reports."""
+    journal, origin = update.journal, update.origin
+    message = "Legacy publishing mode is deprecated and will be removed."
+    journal.write(ready - 200, "deprecation", {"message": "LEGACY_PUBLISHING_MODE"}, message, origin, level="WARN")
+    message = "Names are resolved later than before."
+    issue = {"issue": "LATE_NAME_RESOLUTION"}
+    journal.write(ready - 150, "behavior_change_in_spark_connect", issue, message, origin, level="WARN")
+    status = "FAILED" if update.rng.random() < 0.2 else "COMPLETED"
+    message = f"Event hook 'post_to_pager' has {status}."
+    level = "WARN" if status == "FAILED" else "INFO"
+    hook = {"name": "post_to_pager", "status": status}
+    journal.write(ready + 98, "hook_progress", hook, message, origin, level=level)
 
 
 def _spans(update: Update, ready: int) -> list[tuple[int, int]]:
@@ -411,7 +419,7 @@ def _spans(update: Update, ready: int) -> list[tuple[int, int]]:
         update.pipeline.run_seconds * SECOND * (2.5 if attempt.full_refresh else 1.0) * update.rng.uniform(0.93, 1.07)
     )
     whole = sum(weights.values())
-    durations = [int(total * weights[flow.name] / whole) for flow in update.pipeline.flows]
+    durations = [int(total * weights[flow.name] / whole) for flow in update.flows]
     if attempt.slow_flow is not None:
         durations[attempt.slow_flow] += attempt.extra_ms
     ends = list(accumulate(durations, initial=ready))
@@ -420,7 +428,7 @@ def _spans(update: Update, ready: int) -> list[tuple[int, int]]:
 
 def _play_until(update: Update, spans: list[tuple[int, int]], stop: int) -> None:
     """The flows before `stop` complete, that one breaks halfway, the ones behind it never start."""
-    attempt, flows = update.attempt, update.pipeline.flows
+    attempt, flows = update.attempt, update.flows
     for flow, (begin, end) in zip(flows[:stop], spans[:stop], strict=True):
         update.run_flow(begin, end, flow, stopped=False)
     flow, (begin, end) = flows[stop], spans[stop]
@@ -455,94 +463,3 @@ def play_maintenance(journal: Journal, start: int) -> RunTruth:
     update.state(start + 8 * SECOND, "RUNNING")
     update.state(start + journal.rng.randint(60, 200) * SECOND, "COMPLETED")
     return update.run
-
-
-def play_continuous(journal: Journal, attempt: Attempt, start: int, until: int, request_id: str | None) -> RunTruth:
-    """An update that goes on in micro-batches; it is stopped at `until` or, when RUNNING is meant, goes on."""
-    update = Update(journal, attempt, start, 1, request_id)
-    update.create()
-    ready = update.prepare()
-    update.define(ready - 600)
-    update.state(ready, "RUNNING")
-    origins = [update.flow_origin(flow) for flow in update.pipeline.flows]
-    for flow, origin in zip(update.pipeline.flows, origins, strict=True):
-        update.flow_status(ready + 20, flow, "STARTING", origin)
-        update.flow_status(ready + 1_200, flow, "RUNNING", origin)
-    for number, begin in enumerate(range(ready + 2 * SECOND, until - HOUR, HOUR)):
-        for flow, origin in zip(update.pipeline.flows, origins, strict=True):
-            done = work(update.pipeline, flow, int(flow.usual_rows * journal.rng.uniform(0.1, 0.2)), {}, journal.rng)
-            update.batch(begin, begin + HOUR - MINUTE, flow, origin, done, journal.rng.choice((1, 1, 2, 3)))
-            journal.finish_batch(flow)
-        if number % 12 == 0:
-            update.cluster(begin + 30 * MINUTE)
-    if attempt.outcome != "RUNNING":
-        for flow, origin in zip(update.pipeline.flows, origins, strict=True):
-            update.flow_status(until - 4 * SECOND, flow, "STOPPED", origin)
-        update.state(until, attempt.outcome)
-    return update.run
-
-
-def play_gateway(journal: Journal, attempt: Attempt, start: int, until: int, request_id: str | None) -> RunTruth:
-    """An ingestion gateway: METRICS rows whose counters begin at 0 again at every emission."""
-    update = Update(journal, attempt, start, 1, request_id)
-    update.create()
-    ready = update.prepare()
-    update.state(ready, "RUNNING")
-    for flow in update.pipeline.flows:
-        origin = {**update.flow_origin(flow), "ingestion_source_type": _source_type(update.pipeline.name)}
-        if flow.flow_type == "SNAPSHOT_CHANGE":
-            _play_snapshot(update, flow, origin, ready, min(until, ready + 6 * HOUR))
-        else:
-            _play_changes(update, flow, origin, ready, until)
-    return update.run
-
-
-def _source_type(pipeline_name: str) -> str:
-    return pipeline_name.split("_")[1].upper()
-
-
-def _emit(update: Update, ts: int, flow: Flow, origin: Json, upserted: int, deleted: int | None, extra: Json) -> None:
-    """One emission; a null num_deleted_rows says nothing about deletions."""
-    metrics = {"num_upserted_rows": upserted, "num_deleted_rows": deleted, "num_output_bytes": upserted * 61}
-    message = f"Completed a streaming update of '{flow.name}'."
-    details = {"status": "RUNNING", "metrics": metrics, **extra}
-    update.journal.write(ts, "flow_progress", details, message, origin, level="METRICS")
-    truth = update.run.flow(flow.name)
-    truth.status = "RUNNING"
-    truth.add({"rows_upserted": upserted} | ({} if deleted is None else {"rows_deleted": deleted}))
-
-
-def _play_snapshot(update: Update, flow: Flow, origin: Json, begin: int, until: int) -> None:
-    steps = range(begin + MINUTE, until - 30 * MINUTE, 30 * MINUTE)
-    for number, ts in enumerate(steps, 1):
-        _emit(update, ts, flow, origin, flow.usual_rows * update.rng.randint(800, 1_200), None, {})
-        if number % 4:
-            continue
-        details = {
-            "type": "CDC_SNAPSHOT",
-            "status": "IN_PROGRESS",
-            "duration_ms": ts - begin,
-            "progress_percent": round(100 * number / len(steps), 1),
-            "estimated_completion_ms": (len(steps) - number) * 30 * MINUTE,
-            "cdc_snapshot": {
-                "target_table_name": f"main.{update.pipeline.schema}.{flow.dataset}",
-                "snapshot_timestamp": begin,
-                "snapshot_reason": "NEW_TABLE",
-            },
-        }
-        message = f"Snapshot in progress for 'main.{update.pipeline.schema}.{flow.dataset}'."
-        update.journal.write(ts + 40, "operation_progress", details, message, origin, level="METRICS")
-
-
-def _play_changes(update: Update, flow: Flow, origin: Json, begin: int, until: int) -> None:
-    rng = update.rng
-    for ts in range(begin + 5 * MINUTE, until - 2 * MINUTE, HOUR):
-        quiet = rng.random() < 0.2
-        upserted = 0 if quiet else flow.usual_rows + rng.randint(0, 60)
-        deleted = None if rng.random() < 0.1 else (0 if quiet else rng.randint(0, 9))
-        times = {
-            "discovery_latency_ms": rng.randint(900, 16_000),
-            "batch_processing_time_ms": rng.randint(2_000, 9_000),
-            "event_time": {"max": iso(ts - 12_000)},
-        }
-        _emit(update, ts, flow, origin, upserted, deleted, {} if quiet else {"streaming_metrics": times})

@@ -7,7 +7,7 @@ them, for the table `schema_drift`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from monitoring_platform.event_log.schema import ORIGIN_FIELDS
 from monitoring_platform.event_log.values import to_text
@@ -139,10 +139,28 @@ _CANONICAL = frozenset(
      "error", "details", "truncation", "pipeline_event_id", "event_time", "pipeline_id", "update_id", "account_id",
      "workspace_id"]
 )  # fmt: skip
-_EMPTY: dict[str, frozenset[str]] = {}
-_ENUMS_OF: dict[str, dict[str, frozenset[str]]] = {}
-for _path, _values in ENUMS.items():
-    _ENUMS_OF.setdefault(_path.rpartition(".")[0], {})[_path.rpartition(".")[2]] = _values
+_ORIGIN = ORIGIN_FIELDS.keys() | {"source_code_location"}  # undocumented, but seen
+
+
+class _Node(NamedTuple):
+    """One object of a body: its path, known members, those with an enum, and those that are objects themselves."""
+
+    path: str
+    names: frozenset[str]
+    enums: tuple[tuple[str, frozenset[str]], ...]
+    below: tuple[tuple[str, Any], ...]  # name, _Node
+
+
+def _node(path: str, tree: Tree) -> _Node:
+    return _Node(
+        path,
+        frozenset(tree),
+        tuple((name, ENUMS[f"{path}.{name}"]) for name in tree if f"{path}.{name}" in ENUMS),
+        tuple((n, _node(f"{path}.{n}", below)) for n, below in tree.items() if below is not None and below is not _ANY),
+    )
+
+
+_NODES = {event_type: _node(event_type, tree) for event_type, tree in KNOWN.items()}
 
 
 def unknown(event_type: str | None, details: Any, extra: dict[str, Any] | None) -> list[str] | None:
@@ -153,41 +171,42 @@ def unknown(event_type: str | None, details: Any, extra: dict[str, Any] | None) 
     found: set[str] = set()
     if extra is not None:
         _new_columns(extra, found)
-    tree = KNOWN.get(event_type or "")
-    if tree is None:
+    node = _NODES.get(event_type or "")
+    if node is None:
         found.add(f"event_type={event_type[:_NAME_LIMIT]}" if event_type else "event_type")
     elif isinstance(details, dict):
         for key, body in details.items():
-            known = tree if key == event_type else KNOWN.get(key.lower())
+            known = node if key == event_type else _NODES.get(key.lower())
             if known is None:
                 found.add(f"details.{key[:_NAME_LIMIT]}")
             else:
-                _compare(body, known, key.lower(), found)
+                _compare(body, known, found)
     return sorted(found)[:_FINDINGS] if found else None
 
 
 def _new_columns(extra: dict[str, Any], found: set[str]) -> None:
     origin = extra.get("origin")
     if isinstance(origin, dict):
-        found.update(f"origin.{name[:_NAME_LIMIT]}" for name in origin.keys() - ORIGIN_FIELDS.keys())
+        found.update(f"origin.{name[:_NAME_LIMIT]}" for name in origin.keys() - _ORIGIN)
     found.update(f"column.{name[:_NAME_LIMIT]}" for name in extra.keys() - _CANONICAL)
 
 
-def _compare(value: Any, known: Tree, path: str, found: set[str]) -> None:
+def _compare(value: Any, node: _Node, found: set[str]) -> None:
     if type(value) is list:
         for item in value:
-            _compare(item, known, path, found)
+            _compare(item, node, found)
         return
-    if type(value) is not dict or known is _ANY:
+    if type(value) is not dict:
         return
-    if not value.keys() <= known.keys():
-        found.update(f"details.{path}.{name[:_NAME_LIMIT]}" for name in value.keys() - known.keys())
-    for name, enum in _ENUMS_OF.get(path, _EMPTY).items():
-        given = to_text(value.get(name))
-        if given and given.strip().upper() not in enum:
-            found.add(f"details.{path}.{name}={given.strip()[:_NAME_LIMIT]}")
-    for name, item in value.items():
-        if type(item) is dict or type(item) is list:
-            below = known.get(name)
-            if below is not None:
-                _compare(item, below, f"{path}.{name}", found)
+    if not value.keys() <= node.names:
+        found.update(f"details.{node.path}.{name[:_NAME_LIMIT]}" for name in value.keys() - node.names)
+    for name, enum in node.enums:
+        given = value.get(name)
+        if given is not None and not (type(given) is str and given in enum):
+            text = (to_text(given) or "").strip()
+            if text and text.upper() not in enum:
+                found.add(f"details.{node.path}.{name}={text[:_NAME_LIMIT]}")
+    for name, below in node.below:
+        item = value.get(name)
+        if item:
+            _compare(item, below, found)

@@ -82,7 +82,7 @@ def _missing_downstream(warehouse: Warehouse) -> pa.Table:
     union = _union_keys(warehouse, pc.unique(landed["event_date"]))
     lost = landed.join(union, ["pipeline_id", "event_id"], join_type="left anti")
     parts = [_missing(lost["pipeline_id"], lost["event_id"], contracts.UNION.name)]
-    late = [mart.name for mart in registry.MARTS if warehouse.exists(mart.table) and behind(warehouse, mart)]
+    late = behind(warehouse)
     parts.append(_missing(pa.array([None] * len(late), pa.string()), pa.array(late, pa.string()), "not refreshed yet"))
     updates = _newest(warehouse, contracts.UNION, ["pipeline_id", "update_id"])
     updates = updates.filter(pc.is_valid(updates["update_id"])).group_by(["pipeline_id", "update_id"]).aggregate([])

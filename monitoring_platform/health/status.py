@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from monitoring_platform.config import PlumberProject
 from monitoring_platform.cycle.ingest import discover
 from monitoring_platform.health.checks import CHECKS, Finding, run
 from monitoring_platform.marts.registry import EXPECTATION_RESULTS, PIPELINE_RUNS, REQUESTS
@@ -102,10 +103,32 @@ def preview(warehouse: Warehouse, now: datetime) -> list[Row]:
                 "ok": problem is None,
             }
         )
-    return rows + [
+    rows += [
         {"log": None, "source": name, "pipelines": [], "result": "matches nothing: check its path", "ok": True}
         for name in found.empty_sources
     ]
+    return rows + _plumber_logs(warehouse.settings.plumber)
+
+
+def _plumber_logs(project: PlumberProject | None) -> list[Row]:
+    """The logs of a Lakehouse Plumber project, one for each of its pipelines, by name."""
+    if project is None:
+        return []
+    source = f"lakehouse_plumber:{project.environment}"
+    if not project.monitoring_enabled:
+        result = "switched off by the project: monitoring.enabled is false"
+        return [{"log": None, "source": source, "pipelines": [], "result": result, "ok": True}]
+    rows = []
+    for name in project.pipelines():
+        table = project.log_table(name)
+        if name in project.opted_out:
+            result = "excluded by configuration: event_log is false"
+        elif table is None:
+            result = "publishes no log: event_log is off in the project"
+        else:
+            result = "named by the project; read it with a source, tables by name need Databricks"
+        rows.append({"log": table, "source": source, "pipelines": [name], "result": result, "ok": True})
+    return rows
 
 
 def _rows(con: Any, sql: str) -> list[Row]:

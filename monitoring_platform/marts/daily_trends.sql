@@ -31,8 +31,9 @@ written AS (
   SELECT h.pipeline_id, CAST(h.hour_ts AS DATE) AS day,
          try_sum(h.rows_written) AS rows_written, try_sum(h.rows_dropped) AS rows_dropped, sum(h.batches) AS batches
   FROM flow_hours h
-  JOIN pipeline_runs r ON r.pipeline_id = h.pipeline_id AND r.update_id = h.update_id
-  WHERE r.run_kind = 'normal'
+  LEFT JOIN pipeline_runs r ON r.pipeline_id = h.pipeline_id AND r.update_id = h.update_id
+  -- LEFT: a cycle does not read runs that began more than 35 days before, and those still count what they do now.
+  WHERE coalesce(r.run_kind, 'normal') = 'normal'
   GROUP BY h.pipeline_id, CAST(h.hour_ts AS DATE)
 ),
 days AS (

@@ -9,7 +9,7 @@ WITH given AS (
 preferred AS (
   -- What the dataset's own definition says, else what its flow says; by the last part of the name they are the same.
   SELECT *, min(preference) OVER (PARTITION BY pipeline_id, update_id,
-                                  regexp_extract(dataset, '([^.`]+)`?$', 1)) AS best
+                                  replace(regexp_extract(dataset, '(`(?:[^`]|``)*`|[^.`]+)$', 1), '`', '')) AS best
   FROM given
 ),
 columns AS (

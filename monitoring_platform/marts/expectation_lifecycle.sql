@@ -7,8 +7,9 @@ WITH runs AS (
   WHERE run_kind = 'normal' AND status = 'COMPLETED'
 ),
 definitions AS (
-  SELECT d.pipeline_id, regexp_extract(d.dataset, '([^.`]+)`?$', 1) AS dataset, d.update_id, r.place, r.start_ts,
-         d.rules
+  SELECT d.pipeline_id,
+         replace(regexp_extract(d.dataset, '(`(?:[^`]|``)*`|[^.`]+)$', 1), '`', '') AS dataset,
+         d.update_id, r.place, r.start_ts, d.rules
   FROM dataset_definitions d
   JOIN runs r ON r.pipeline_id = d.pipeline_id AND r.update_id = d.update_id
 ),
@@ -16,8 +17,9 @@ rules AS (
   SELECT pipeline_id, dataset, update_id, place, start_ts, explode(rules) AS rule FROM definitions
 ),
 judged AS (
-  SELECT e.pipeline_id, regexp_extract(e.dataset, '([^.`]+)`?$', 1) AS dataset, e.expectation, r.place, r.start_ts,
-         e.evaluated_records
+  SELECT e.pipeline_id,
+         replace(regexp_extract(e.dataset, '(`(?:[^`]|``)*`|[^.`]+)$', 1), '`', '') AS dataset,
+         e.expectation, r.place, r.start_ts, e.evaluated_records
   FROM expectation_results e
   JOIN runs r ON r.pipeline_id = e.pipeline_id AND r.update_id = e.update_id
 ),

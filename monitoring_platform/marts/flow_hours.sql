@@ -5,8 +5,7 @@ WITH counters AS (
          try_sum(num_output_rows) AS rows_output, try_sum(num_upserted_rows) AS rows_upserted,
          try_sum(num_deleted_rows) AS rows_deleted, try_sum(num_output_bytes) AS output_bytes,
          try_sum(dropped_records) AS rows_dropped,
-         count(CASE WHEN counter_batch IS NOT NULL OR basis = 'delta_sum' THEN 1 END) AS batches,
-         max(CASE WHEN counter_batch IS NOT NULL OR basis = 'delta_sum' THEN last_ts END) AS last_batch_ts
+         count(CASE WHEN is_done THEN 1 END) AS batches, max(CASE WHEN is_done THEN last_ts END) AS last_batch_ts
   FROM batches
   WHERE last_ts IS NOT NULL
   GROUP BY pipeline_id, update_id, flow_name, date_trunc('HOUR', last_ts)

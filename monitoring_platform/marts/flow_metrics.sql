@@ -1,7 +1,10 @@
 -- One row per (pipeline_id, update_id, flow_name): what a flow did in one update.
 WITH counted AS (
   SELECT pipeline_id, update_id, flow_name, event_id, event_ts, flow_id, batch_id, flow_status, dataset_name, sink_name,
-         pipeline_type, position, dropped_records,
+         position.trusted AS trusted, dropped_records,
+         upper(flow_status) AS upper_status,
+         row_number() OVER (PARTITION BY pipeline_id, update_id, flow_name
+                            ORDER BY position.trusted, event_ts, position.control, position.data, event_id) AS place,
          backlog_bytes, backlog_records, backlog_files, backlog_seconds, event_time_min, event_time_max,
          num_output_rows IS NOT NULL OR num_upserted_rows IS NOT NULL OR num_deleted_rows IS NOT NULL
            OR num_output_bytes IS NOT NULL OR executor_time_ms IS NOT NULL OR executor_cpu_time_ms IS NOT NULL
@@ -26,37 +29,37 @@ totals AS (
          try_sum(dropped_records) AS rows_dropped,
          try_sum(executor_time_ms) AS executor_time_ms,
          try_sum(executor_cpu_time_ms) AS executor_cpu_time_ms,
-         -- A batch is done when its rows are counted; a gateway's emission is a sign of life even if it is empty.
-         max(CASE WHEN counter_batch IS NOT NULL OR basis = 'delta_sum' THEN last_ts END) AS last_batch_ts
+         max(CASE WHEN is_done THEN last_ts END) AS last_batch_ts
   FROM batches
   GROUP BY pipeline_id, update_id, flow_name
 ),
 flows AS (
   SELECT pipeline_id, update_id, flow_name,
-         max_by(flow_status, CASE WHEN flow_status IS NOT NULL THEN position END) AS status,
-         max(CASE WHEN upper(flow_status) IN ('COMPLETED', 'FAILED', 'SKIPPED', 'STOPPED', 'EXCLUDED')
-                  THEN position END) AS end_position,
-         max(CASE WHEN flow_status IS NOT NULL THEN position END) AS status_position,
-         max_by(flow_id, CASE WHEN flow_id IS NOT NULL THEN position END) AS flow_id,
-         max_by(dataset_name, CASE WHEN dataset_name IS NOT NULL THEN position END) AS origin_dataset,
-         max_by(sink_name, CASE WHEN sink_name IS NOT NULL THEN position END) AS sink_name,
-         min(CASE WHEN position.trusted THEN event_ts END) AS start_ts,
-         min(CASE WHEN position.trusted AND upper(flow_status) IN ('STARTING', 'RUNNING') THEN event_ts END)
+         max_by(flow_status, CASE WHEN flow_status IS NOT NULL THEN place END) AS status,
+         max(CASE WHEN upper_status IN ('COMPLETED', 'FAILED', 'SKIPPED', 'STOPPED', 'EXCLUDED') THEN place END)
+           AS end_place,
+         max(CASE WHEN flow_status IS NOT NULL THEN place END) AS status_place,
+         max_by(CASE WHEN trusted THEN event_ts END, CASE WHEN flow_status IS NOT NULL THEN place END) AS status_ts,
+         max_by(flow_id, CASE WHEN flow_id IS NOT NULL THEN place END) AS flow_id,
+         max_by(dataset_name, CASE WHEN dataset_name IS NOT NULL THEN place END) AS origin_dataset,
+         max_by(sink_name, CASE WHEN sink_name IS NOT NULL THEN place END) AS sink_name,
+         min(CASE WHEN trusted THEN event_ts END) AS start_ts,
+         min(CASE WHEN trusted AND upper_status IN ('STARTING', 'RUNNING') THEN event_ts END)
            AS active_start_ts,
-         max(CASE WHEN position.trusted THEN event_ts END) AS last_event_ts,
+         max(CASE WHEN trusted THEN event_ts END) AS last_event_ts,
          count(DISTINCT batch_id) AS batch_count,
          count(*) AS event_count,
          array_join(array_sort(collect_set(CASE WHEN has_metrics OR dropped_records IS NOT NULL THEN basis END)), ',')
            AS bases,
          bool_or(has_metrics) AS has_metrics,
          max(backlog_bytes) AS peak_backlog_bytes,
-         max_by(backlog_bytes, CASE WHEN backlog_bytes IS NOT NULL THEN position END) AS last_backlog_bytes,
+         max_by(backlog_bytes, CASE WHEN backlog_bytes IS NOT NULL THEN place END) AS last_backlog_bytes,
          max(backlog_records) AS peak_backlog_records,
-         max_by(backlog_records, CASE WHEN backlog_records IS NOT NULL THEN position END) AS last_backlog_records,
+         max_by(backlog_records, CASE WHEN backlog_records IS NOT NULL THEN place END) AS last_backlog_records,
          max(backlog_files) AS peak_backlog_files,
-         max_by(backlog_files, CASE WHEN backlog_files IS NOT NULL THEN position END) AS last_backlog_files,
+         max_by(backlog_files, CASE WHEN backlog_files IS NOT NULL THEN place END) AS last_backlog_files,
          max(backlog_seconds) AS peak_backlog_seconds,
-         max_by(backlog_seconds, CASE WHEN backlog_seconds IS NOT NULL THEN position END) AS last_backlog_seconds,
+         max_by(backlog_seconds, CASE WHEN backlog_seconds IS NOT NULL THEN place END) AS last_backlog_seconds,
          min(event_time_min) AS event_time_min,
          max(event_time_max) AS event_time_max
   FROM counted
@@ -74,7 +77,7 @@ SELECT f.pipeline_id, f.update_id, f.flow_name, f.flow_id,
        coalesce(d.output_sink, f.sink_name) AS sink,
        f.status, f.start_ts,
        -- The end is the time of the final status, and only if no later status reopened the flow.
-       CASE WHEN f.end_position = f.status_position AND f.end_position.trusted THEN f.end_position.ts END AS end_ts,
+       CASE WHEN f.end_place = f.status_place THEN f.status_ts END AS end_ts,
        f.last_event_ts,
        (unix_micros(f.last_event_ts) - unix_micros(f.start_ts)) / 1e6 AS duration_seconds,
        CASE WHEN f.last_event_ts >= f.active_start_ts

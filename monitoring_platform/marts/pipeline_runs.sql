@@ -48,17 +48,15 @@ phase_seconds AS (
   FROM phases
   GROUP BY pipeline_id, update_id
 ),
-facts AS (
+configured AS (
+  -- What create_update and runtime_details say: few events of many.
   SELECT pipeline_id, update_id,
-         max_by(pipeline_name, CASE WHEN pipeline_name IS NOT NULL THEN position END) AS pipeline_name,
-         max_by(pipeline_type, CASE WHEN pipeline_type IS NOT NULL THEN position END) AS pipeline_type,
-         min_by(request_id, CASE WHEN request_id IS NOT NULL THEN position END) AS own_request_id,
          min_by(cause, CASE WHEN cause IS NOT NULL THEN position END) AS cause,
          bool_or(full_refresh) AS is_full_refresh,
          coalesce(bool_or(explore_only), false) AS explore_only,
          coalesce(bool_or(validate_only), false) AS validate_only,
-         bool_or(maintenance_id IS NOT NULL) AS is_maintenance,
          max(failed_attempts) AS failed_attempts,
+         max_by(run_as, CASE WHEN run_as IS NOT NULL THEN position END) AS run_as,
          max_by(serverless, CASE WHEN serverless IS NOT NULL THEN position END) AS serverless,
          max_by(continuous, CASE WHEN continuous IS NOT NULL THEN position END) AS continuous,
          max_by(development, CASE WHEN development IS NOT NULL THEN position END) AS development,
@@ -71,7 +69,27 @@ facts AS (
          coalesce(
            max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL AND event_type = 'runtime_details' THEN position END),
            max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL THEN position END)
-         ) AS dbr_version,
+         ) AS dbr_version
+  FROM ordered
+  WHERE cause IS NOT NULL OR full_refresh IS NOT NULL OR explore_only IS NOT NULL OR validate_only IS NOT NULL
+     OR failed_attempts IS NOT NULL OR run_as IS NOT NULL OR serverless IS NOT NULL OR continuous IS NOT NULL
+     OR development IS NOT NULL OR photon IS NOT NULL OR edition IS NOT NULL OR channel IS NOT NULL
+     OR default_catalog IS NOT NULL OR default_schema IS NOT NULL OR dbr_version IS NOT NULL
+  GROUP BY pipeline_id, update_id
+),
+actors AS (
+  -- Who asked for it, where the log says so: a person's START that carries the update.
+  SELECT pipeline_id, update_id, min_by(user_action.user_name, position) AS started_by
+  FROM ordered
+  WHERE event_type = 'user_action' AND user_action.user_name IS NOT NULL
+  GROUP BY pipeline_id, update_id
+),
+facts AS (
+  SELECT pipeline_id, update_id,
+         max_by(pipeline_name, CASE WHEN pipeline_name IS NOT NULL THEN position END) AS pipeline_name,
+         max_by(pipeline_type, CASE WHEN pipeline_type IS NOT NULL THEN position END) AS pipeline_type,
+         min_by(request_id, CASE WHEN request_id IS NOT NULL THEN position END) AS own_request_id,
+         bool_or(maintenance_id IS NOT NULL) AS is_maintenance,
          min(CASE WHEN NOT is_future THEN event_ts END) AS start_ts,
          max(CASE WHEN NOT is_future THEN event_ts END) AS last_event_ts,
          min(event_ts) AS any_ts,
@@ -97,10 +115,10 @@ flows AS (
 ),
 touched_runs AS (
   SELECT f.pipeline_id, f.update_id, f.pipeline_name, f.pipeline_type,
-         s.status, f.cause, s.cancellation_cause,
-         CASE WHEN f.explore_only THEN 'explore' WHEN f.validate_only THEN 'validate'
+         s.status, c.cause, s.cancellation_cause, c.run_as, a.started_by,
+         CASE WHEN c.explore_only THEN 'explore' WHEN c.validate_only THEN 'validate'
               WHEN f.is_maintenance THEN 'maintenance' ELSE 'normal' END AS run_kind,
-         f.own_request_id, f.failed_attempts, f.is_full_refresh,
+         f.own_request_id, c.failed_attempts, c.is_full_refresh,
          coalesce(f.start_ts, f.any_ts) AS start_ts,
          CASE WHEN s.end_position.trusted THEN s.end_position.ts END AS end_ts,
          f.last_event_ts, f.event_dates,
@@ -116,10 +134,12 @@ touched_runs AS (
                            coalesce(w.rows_deleted, 0L)) END AS rows_written,
          w.rows_dropped, w.output_bytes,
          f.event_count, f.error_count,
-         f.serverless, f.continuous, f.development, f.photon, f.edition, f.channel, f.catalog, f.target, f.dbr_version,
+         c.serverless, c.continuous, c.development, c.photon, c.edition, c.channel, c.catalog, c.target, c.dbr_version,
          coalesce(s.terminal_states > 1, false) AS has_conflicting_end,
          coalesce(f.has_inferred_state, false) AS has_inferred_state
   FROM facts f
+  LEFT JOIN configured c ON c.pipeline_id = f.pipeline_id AND c.update_id = f.update_id
+  LEFT JOIN actors a ON a.pipeline_id = f.pipeline_id AND a.update_id = f.update_id
   LEFT JOIN final_state s ON s.pipeline_id = f.pipeline_id AND s.update_id = f.update_id
   LEFT JOIN phase_seconds p ON p.pipeline_id = f.pipeline_id AND p.update_id = f.update_id
   LEFT JOIN flows w ON w.pipeline_id = f.pipeline_id AND w.update_id = f.update_id
@@ -157,7 +177,8 @@ numbered AS (
          row_number() OVER (PARTITION BY pipeline_id, request_id ORDER BY start_ts, update_id) AS place
   FROM requested
 )
-SELECT pipeline_id, update_id, pipeline_name, pipeline_type, status, cause, cancellation_cause, run_kind,
+SELECT pipeline_id, update_id, pipeline_name, pipeline_type, status, cause, cancellation_cause, run_as, started_by,
+       run_kind,
        request_id, own_request_id, failed_attempts,
        -- What create_update says counts; a log that starts in the middle of a chain shifts the numbers of the rest.
        coalesce(failed_attempts + 1,

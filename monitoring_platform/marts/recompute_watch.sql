@@ -35,7 +35,7 @@ episodes AS (
          max(CASE WHEN place_in_episode = 1 THEN reasons END) AS reasons,
          max(CASE WHEN place_in_episode = 1 THEN offending_tables END) AS offending_tables,
          max(CASE WHEN place_in_episode = 1 THEN offending_expressions END) AS offending_expressions,
-         bool_or(place_in_episode = 1 AND flow_id <> previous_flow_id) AS flow_id_changed,
+         bool_or(CASE WHEN place_in_episode = 1 THEN flow_id <> previous_flow_id END) AS flow_id_changed,
          count(duration_seconds) AS timed_runs,
          sum(CAST(floor(duration_seconds * 1000000 + 0.5) AS BIGINT)) AS full_micros
   FROM full_runs

@@ -32,7 +32,14 @@ def _section(table: Table) -> str:
 
 
 def _type(kind: pa.DataType) -> str:
-    names = {"string": "STRING", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
+    names = {
+        "string": "STRING",
+        "int64": "BIGINT",
+        "double": "DOUBLE",
+        "bool": "BOOLEAN",
+        "date32[day]": "DATE",
+        "int32": "INT",
+    }
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP"
     if pa.types.is_list(kind):

@@ -49,6 +49,10 @@ class Refreshed:
     read: dict[str, int] = field(default_factory=dict)  # what recomputing read of the union: files, rows, bytes
 
 
+class NotRefreshed(Exception):
+    """A mart was left as it was, because one of its inputs failed."""
+
+
 class _Change(NamedTuple):
     since: Mark | None
     pipelines: pa.Array  # of the rows that this refresh changed
@@ -91,14 +95,19 @@ def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
     return warehouse.rows(mart.table)
 
 
-def behind(warehouse: Warehouse, mart: Mart) -> bool:
-    """Whether the union holds events that the mart does not reflect yet; no engine is started."""
-    if not warehouse.exists(contracts.UNION) or mart.scope == "whole":
-        return False
-    if warehouse.mark(mart.name) is None:
-        return bool(warehouse.rows(contracts.UNION))
-    news = NewsDesk(warehouse, warehouse.marks()).of(mart)
-    return news is None or bool(news.files)
+def behind(warehouse: Warehouse) -> list[str]:
+    """Marts that do not reflect all events of the union yet; no engine is started."""
+    if not warehouse.exists(contracts.UNION):
+        return []
+    marks, latest = warehouse.marks(), _version(warehouse, contracts.UNION)
+    late = []
+    for mart in MARTS:
+        if mart.scope == "whole" or not warehouse.exists(mart.table):
+            continue
+        mark = marks.of(mart.name)
+        if mark != latest and (mark is None or warehouse.added(contracts.UNION, mark)[0]):
+            late.append(mart.name)
+    return late
 
 
 class Refresher:
@@ -129,7 +138,8 @@ class Refresher:
 
         def work(mart: Mart, inputs: list[Future[Refreshed]]) -> Refreshed:
             for upstream in inputs:  # submitted before, so one that is waited for is done or runs
-                upstream.result()
+                if upstream.exception():
+                    raise NotRefreshed(f"{mart.name}: what it is computed from could not be refreshed")
             if not hasattr(self._own, "warehouse"):
                 self._own.warehouse = self._base.for_thread()
             return self.refresh(mart)
@@ -147,8 +157,9 @@ class Refresher:
     def refresh(self, mart: Mart) -> Refreshed:
         """Recompute what changed since the mart's mark; `save` makes the new mark last."""
         warehouse = self._warehouse
-        warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table))
         report = Refreshed(mart.name)
+        if mart.name in warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table)):
+            self._marks.forget(mart.name)
         mark = self._marks.of(mart.name)
         if mart.scope == "whole":
             self._refresh_whole(mart, report)

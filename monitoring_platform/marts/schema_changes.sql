@@ -6,8 +6,12 @@ WITH versions AS (
   WHERE r.run_kind = 'normal'
 ),
 ordered AS (
-  SELECT *, lag(update_id) OVER (PARTITION BY pipeline_id, dataset ORDER BY start_ts, update_id) AS previous_update_id
-  FROM versions
+  SELECT *, CASE WHEN previous_start_ts >= start_ts - INTERVAL 35 DAYS THEN last_update_id END AS previous_update_id
+  FROM (
+    SELECT *, lag(update_id) OVER (PARTITION BY pipeline_id, dataset ORDER BY start_ts, update_id) AS last_update_id,
+           lag(start_ts) OVER (PARTITION BY pipeline_id, dataset ORDER BY start_ts, update_id) AS previous_start_ts
+    FROM versions
+  )
 ),
 sides AS (
   SELECT o.pipeline_id, o.dataset, o.update_id, o.previous_update_id, o.start_ts, s.column_name,

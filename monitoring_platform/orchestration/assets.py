@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
+from monitoring_platform.marts.own import OwnView, refresh_views
 from monitoring_platform.marts.refresh import Refresher
 from monitoring_platform.marts.registry import BY_NAME, MARTS, TABLES
 from monitoring_platform.orchestration.partitions import PIPELINES, register
@@ -170,6 +171,46 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
                 )
         finally:
             refresher.save()
+
+
+def make_own_views(views: list[OwnView]) -> dg.AssetsDefinition:
+    """The configured views of one's own: one asset each, with the tables that they read as lineage."""
+
+    @dg.multi_asset(
+        name="own_views",
+        specs=[
+            dg.AssetSpec(
+                view.name,
+                deps=list(view.inputs),
+                group_name="own",
+                description="A view of one's own from the configuration.",
+                kinds={"deltalake", "sql"},
+                skippable=True,
+                metadata={"refresh": view.refresh, "sql": dg.MetadataValue.md(f"```sql\n{view.sql}\n```")},
+            )
+            for view in views
+        ],
+        can_subset=True,
+    )
+    def own_views(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.MaterializeResult[None]]:
+        """Each selected view, in order of dependence; the failed ones are named after the good ones are done."""
+        warehouse = platform.warehouse()
+        selected = {key.to_user_string() for key in context.selected_asset_keys}
+        failed = {}
+        with _writing(warehouse):
+            for report in refresh_views(warehouse, [view for view in views if view.name in selected]):
+                if report.error:
+                    failed[report.view] = report.error
+                else:
+                    yield dg.MaterializeResult(asset_key=report.view, metadata={"rows_written": report.written})
+        if failed:
+            named = "; ".join(f"{name}: {error}" for name, error in failed.items())
+            raise dg.Failure(
+                f"{len(failed)} of {len(selected)} views of one's own failed, the others are done. {named}",
+                allow_retries=False,
+            )
+
+    return own_views
 
 
 ASSETS: list[dg.AssetsDefinition] = [

@@ -51,7 +51,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     if settings.engine.name == "spark":
         require_java()
     started = time.monotonic()
-    job = build_defs().resolve_job_def(REFRESH.name)
+    job = build_defs().resolve_job_def(REFRESH)
     config: dict[str, Any] = {"now": now} if now else {}
     with dg.DagsterInstance.from_config(str(prepare_home(settings))) as instance:
         result = job.execute_in_process(

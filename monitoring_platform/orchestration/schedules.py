@@ -11,7 +11,7 @@ def make_safety_net(cron: str, running: bool) -> dg.ScheduleDefinition:
     """The schedule with the configured cadence (UTC)."""
     return dg.ScheduleDefinition(
         name="safety_net",
-        job=REFRESH,
+        job_name=REFRESH,
         cron_schedule=cron,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,

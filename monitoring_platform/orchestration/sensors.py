@@ -69,7 +69,7 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
 
     @dg.sensor(
         name="pipeline_updates",
-        job=REFRESH,
+        job_name=REFRESH,
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
         description="One run for all pipelines with new events; none while a run is under way.",
@@ -107,5 +107,5 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
 
 def _is_running(instance: dg.DagsterInstance, now: datetime) -> bool:
     """Whether a refresh is queued or at work. One that has been silent for long was killed and does not count."""
-    records = instance.get_run_records(dg.RunsFilter(job_name=REFRESH.name, statuses=_ACTIVE), limit=20)
+    records = instance.get_run_records(dg.RunsFilter(job_name=REFRESH, statuses=_ACTIVE), limit=20)
     return any(now - record.update_timestamp.astimezone(now.tzinfo) < _ALIVE for record in records)

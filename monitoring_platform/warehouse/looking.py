@@ -30,18 +30,13 @@ def ask(sql: str, **tables: pa.Table) -> pa.Table:
     """A query over Arrow tables; each thread keeps its connection, because opening one costs more than most queries."""
     con = _kept()
     for name, table in tables.items():
-        con.register(name, table)
-    try:
-        return con.sql(sql).to_arrow_table()
-    finally:
-        for name in tables:
-            con.unregister(name)
+        _hold(con, name, table)
+    return con.sql(sql).to_arrow_table()
 
 
 def stored(warehouse: Warehouse, table: Table, columns: list[str] | None, where: str, **tables: pa.Table) -> pa.Table:
     """Rows of a table in its contract's types; `where` is what follows FROM, with Arrow tables under their names."""
-    con = _kept()
-    _define(con, warehouse, table)
+    _define(_kept(), warehouse, table)
     names = columns or table.schema.names
     selected = ", ".join(f'"{name}"' for name in names)
     rows = ask(f'SELECT {selected} FROM "{table.name}" {where}', **tables)
@@ -77,9 +72,16 @@ def _kept() -> duckdb.DuckDBPyConnection:
     return con
 
 
+def _hold(con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """A table of DuckDB's own: its joins push filters into scans, which scans of Arrow do not take."""
+    con.register("_arrow", rows)
+    con.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS SELECT * FROM _arrow')
+    con.unregister("_arrow")
+
+
 def _define(con: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: Table) -> list[str]:
     """A view of the table: the contract's columns and types, whatever older files lack. Gives its files."""
-    con.register(f"_no_{table.name}", table.schema.empty_table())
+    _hold(con, f"_no_{table.name}", table.schema.empty_table())
     parts = [f'SELECT * FROM "_no_{table.name}"']
     files = warehouse.open(table).file_uris() if warehouse.exists(table) else []
     if files:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import fcntl
 import shutil
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looki
 
 
 _MESSAGE_BYTES = 32 * 1024 * 1024
+_creating = threading.Lock()  # threads that refresh marts need the same tables
 _MANY_FILES = 64  # of one mart, before they are compacted
 
 
@@ -136,30 +138,35 @@ class Warehouse:
 
     # ---- bookkeeping (no engine) ----
 
-    def create(self, tables: Sequence[Table]) -> None:
-        """Create what does not exist yet, empty, and add columns that a newer contract has (null in older rows)."""
-        for table in tables:
-            if self.exists(table):
-                if table.name not in self._checked:
-                    opened = self.open(table)
-                    there = {field.name for field in opened.schema().fields}
-                    new = [field for field in pa.schema(table.schema) if field.name not in there]
-                    if new:
-                        opened.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
-                        marks = self.marks()
-                        marks.forget(table.name)
-                        marks.save()
-            else:
-                self.path(table).mkdir(parents=True, exist_ok=True)
-                DeltaTable.create(
-                    str(self.path(table)),
-                    table.schema,
-                    mode="ignore",
-                    partition_by=list(table.partition_by) or None,
-                    name=table.name,
-                    description=table.grain,
-                )
+    def create(self, tables: Sequence[Table]) -> set[str]:
+        """Create what does not exist yet, empty, and add columns that a newer contract has (null in older rows).
+
+        Gives the names of tables that got columns: what computes their rows has to start anew.
+        """
+        return {table.name for table in tables if table.name not in self._checked and self._create(table)}
+
+    def _create(self, table: Table) -> bool:
+        with _creating:
+            if table.name in self._checked:
+                return False
             self._checked.add(table.name)
+            if self.exists(table):
+                opened = self.open(table)
+                there = {field.name for field in opened.schema().fields}
+                new = [field for field in _described(table) if field.name not in there]
+                if new:
+                    opened.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
+                return bool(new)
+            self.path(table).mkdir(parents=True, exist_ok=True)
+            DeltaTable.create(
+                str(self.path(table)),
+                Schema.from_arrow(_described(table)),
+                mode="ignore",
+                partition_by=list(table.partition_by) or None,
+                name=table.name,
+                description=table.grain,
+            )
+            return False
 
     def replace_rows(self, table: Table, rows: pa.Table) -> None:
         """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
@@ -268,6 +275,11 @@ class Warehouse:
         )
         if len(opened.file_uris()) > _MANY_FILES:
             opened.optimize.compact()
+
+
+def _described(table: Table) -> pa.Schema:
+    """The contract's schema with each column's text as its comment."""
+    return pa.schema([pa.field(c.name, c.type, metadata={"comment": c.doc}) for c in table.columns])
 
 
 class Marks:

@@ -318,6 +318,7 @@ coverage:
   stale_after_hours: 48.0
 checks:
   min_pass_rate_pct: 99.0
+views: []
 schedule:
   sensor: true
   sensor_interval_seconds: 60
@@ -326,6 +327,7 @@ schedule:
 redaction:
   secret_references: keep
   persons: keep
+time_zone: UTC
 tags:
   a: $${b}
   c: plain
@@ -420,8 +422,8 @@ frobnicate: 1
         "m.yaml:7: ingest.batch_event: unknown key 'batch_event', did you mean 'batch_events'?",
         "m.yaml:8: ingest.landing_retention_days: must be a whole number of at least 1",
         (
-            "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, pipelines, "
-            "ingest, coverage, checks, schedule, redaction, tags"
+            "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
+            "pipelines, ingest, coverage, checks, views, schedule, redaction, time_zone, tags"
         ),
     ]
 
@@ -429,8 +431,8 @@ frobnicate: 1
 def test_computed_settings_are_no_keys() -> None:
     assert problems(BASE + "config_path: x\n") == [
         (
-            "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, pipelines, "
-            "ingest, coverage, checks, schedule, redaction, tags"
+            "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
+            "pipelines, ingest, coverage, checks, views, schedule, redaction, time_zone, tags"
         )
     ]
 

@@ -14,6 +14,8 @@ PIPELINE_RUNS = table(
     status text Last update state; a terminal one is not overruled by a later other one. Null = no state seen.
     cause text Why it started (create_update.cause); null = create_update not seen.
     cancellation_cause text Why it was canceled; null = it was not, or not said.
+    run_as text On whose behalf it runs; a pseudonym by setting. Null = not said.
+    started_by text Person whose START action names the update; a pseudonym by setting. Null = the log does not say.
     run_kind text normal, or an internal run: explore, validate, maintenance.
     request_id text The request: own request_id, else that of the chain of retries, else the head's update_id.
     own_request_id text request_id that the events carry; null = none.

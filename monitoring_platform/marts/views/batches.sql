@@ -24,6 +24,11 @@ SELECT pipeline_id, update_id, flow_name, basis,
        max(num_output_bytes) AS num_output_bytes,
        max(dropped_records) AS dropped_records,
        max(executor_time_ms) AS executor_time_ms,
-       max(executor_cpu_time_ms) AS executor_cpu_time_ms
+       max(executor_cpu_time_ms) AS executor_cpu_time_ms,
+       -- A batch is done when something of it is counted; a gateway's emission is a sign of life even if it is empty.
+       bool_or(basis = 'delta_sum' OR batch_id IS NOT NULL AND (
+         num_output_rows IS NOT NULL OR num_upserted_rows IS NOT NULL OR num_deleted_rows IS NOT NULL
+         OR num_output_bytes IS NOT NULL OR dropped_records IS NOT NULL
+         OR executor_time_ms IS NOT NULL OR executor_cpu_time_ms IS NOT NULL)) AS is_done
 FROM progress
 GROUP BY 1, 2, 3, 4, 5, 6

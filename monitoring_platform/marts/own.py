@@ -1,0 +1,243 @@
+"""Views of one's own: SELECTs from the configuration that become tables like the marts.
+
+They are refreshed after the marts, in order of dependence; one that fails stops only those that read it. A view has no
+contract: its columns are those of its result, and a changed SELECT computes it anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from deltalake import write_deltalake
+from sqlglot import exp
+
+from monitoring_platform.config import Settings
+from monitoring_platform.event_log.schema import Column
+from monitoring_platform.marts.registry import TABLES
+from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse.contracts import STANDING, Table
+from monitoring_platform.warehouse.looking import ask, stored
+from monitoring_platform.warehouse.store import Mark, Warehouse
+
+_UPDATE = ["pipeline_id", "update_id"]
+_STOCK = {table.name: table for table in (*STANDING, *TABLES)}
+
+
+class ViewError(Exception):
+    """A view of one's own cannot be computed; the message says which, why and what to do."""
+
+
+class OwnView(NamedTuple):
+    """One SELECT with the tables that it reads."""
+
+    name: str
+    sql: str
+    refresh: Literal["full", "update"]
+    inputs: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Changes with the SELECT and the way it is refreshed."""
+        return hashlib.sha256(f"{self.refresh}\0{self.sql}".encode()).hexdigest()[:16]
+
+
+@dataclass
+class Computed:
+    """What one refresh did to a view; `error` says why it was left as it was."""
+
+    view: str
+    written: int = 0
+    error: str | None = None
+
+
+def own_views(settings: Settings) -> list[OwnView]:
+    """The configured views in order of dependence.
+
+    Raises ViewError for a SELECT that cannot be parsed, a table that does not exist, a name that is taken, a cycle.
+    """
+    names = {view.name for view in settings.views}
+    views: dict[str, OwnView] = {}
+    for view in settings.views:
+        if view.name in _STOCK:
+            raise ViewError(f"view {view.name!r}: this is the name of a table of the platform. Choose another one")
+        inputs = _tables_of(view.name, view.sql or "")
+        for table in inputs:
+            if table not in _STOCK and table not in names:
+                near = get_close_matches(table, [*_STOCK, *names], 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ViewError(f"view {view.name!r}: reads {table!r}, and there is no such table.{hint}")
+        views[view.name] = OwnView(view.name, view.sql or "", view.refresh, inputs)
+    graph = {name: [table for table in view.inputs if table in views] for name, view in views.items()}
+    try:
+        return [views[name] for name in TopologicalSorter(graph).static_order()]
+    except CycleError as error:
+        raise ViewError(f"views depend on each other in a cycle: {' -> '.join(error.args[1])}") from None
+
+
+def _tables_of(name: str, sql: str) -> tuple[str, ...]:
+    try:
+        parsed = sqlglot.parse(sql, dialect="spark")
+    except sqlglot.errors.SqlglotError as error:
+        first = str(error).splitlines()[0]
+        raise ViewError(f"view {name!r}: its SQL cannot be parsed: {first}") from None
+    if len(parsed) != 1 or not isinstance(parsed[0], exp.Query):
+        raise ViewError(f"view {name!r}: its SQL has to be one SELECT")
+    common = {cte.alias for cte in parsed[0].find_all(exp.CTE)}
+    found = {table.name for table in parsed[0].find_all(exp.Table) if table.name not in common}
+    qualified = [table.sql("spark") for table in parsed[0].find_all(exp.Table) if table.db]
+    if qualified:
+        raise ViewError(f"view {name!r}: reads {qualified[0]}; tables are named without catalog and schema")
+    return tuple(sorted(found))
+
+
+def refresh_views(warehouse: Warehouse, views: list[OwnView]) -> Iterator[Computed]:
+    """Refresh views in the given order; one that fails is reported, and those that read it are left as they are."""
+    failed: set[str] = set()
+    for view in views:
+        report = Computed(view.name)
+        broken = sorted(failed.intersection(view.inputs))
+        try:
+            if broken:
+                raise ViewError(f"left as it was, because {broken[0]} failed")
+            report.written = _refresh(warehouse.for_thread(), view)
+        except Exception as error:  # whatever a SELECT of somebody else raises must not stop the others
+            failed.add(view.name)
+            report.error = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        yield report
+
+
+def stored_views(warehouse: Warehouse) -> list[Table]:
+    """The configured views that have a table, each with the columns that it has now."""
+    names = [view.name for view in warehouse.settings.views]
+    return [table for name in names if (table := _stored_table(warehouse, name)) is not None]
+
+
+def _stored_table(warehouse: Warehouse, name: str) -> Table | None:
+    if not warehouse.exists(name):
+        return None
+    schema = pa.schema(warehouse.open(name).schema().to_arrow())
+    columns = tuple(Column(field.name, _plain(field.type), "") for field in schema)
+    return Table(name, "view of one's own", (), columns)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without delta-rs's views of text."""
+    names = {"string_view": pa.string(), "large_string": pa.string(), "binary_view": pa.binary()}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
+    return names.get(str(kind), kind)
+
+
+def _refresh(warehouse: Warehouse, view: OwnView) -> int:
+    marks = warehouse.marks()
+    inputs = {name: _input(warehouse, name) for name in view.inputs}
+    versions = {name: _mark(warehouse, table, view) for name, table in inputs.items()}
+    steps = {name: f"{view.name} < {name}" for name in inputs}
+    if all(marks.of(steps[name]) == version for name, version in versions.items()):
+        return 0
+    before = marks.of(steps.get(contracts.UNION.name, f"{view.name} < {contracts.UNION.name}"))
+    is_new = not warehouse.exists(view.name) or any(
+        (mark := marks.of(steps[name])) is None or mark.input_id != version.input_id
+        for name, version in versions.items()
+    )
+    union = _mark(warehouse, contracts.UNION, view)
+    if view.refresh == "full" or is_new or before is None:
+        written = _refresh_full(warehouse, view, inputs)
+    else:
+        written = _refresh_updates(warehouse, view, inputs, before)
+    for name, version in versions.items():
+        marks.set(steps[name], version)
+    marks.set(f"{view.name} < {contracts.UNION.name}", versions.get(contracts.UNION.name, union))
+    marks.save()
+    return written
+
+
+def _input(warehouse: Warehouse, name: str) -> Table:
+    table = _STOCK.get(name) or _stored_table(warehouse, name)
+    if table is None:
+        raise ViewError(f"{name} has no table yet")
+    if name in _STOCK:
+        warehouse.create((table,))
+    return table
+
+
+def _mark(warehouse: Warehouse, table: Table, view: OwnView) -> Mark:
+    opened = warehouse.open(table)
+    return Mark(opened.version(), f"{opened.metadata().id}:{view.digest}")
+
+
+def _refresh_full(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table]) -> int:
+    for name, table in inputs.items():
+        warehouse.read(table).createOrReplaceTempView(name)
+    rows = warehouse.spark.sql(view.sql).toArrow()
+    _check(view, rows)
+    old = _stored_table(warehouse, view.name)
+    if old is not None and old.schema.equals(rows.schema) and _equal(warehouse.arrow(old), rows):
+        return 0
+    write_deltalake(str(warehouse.path(view.name)), rows, mode="overwrite", schema_mode="overwrite")
+    return int(rows.num_rows)
+
+
+def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table], before: Mark) -> int:
+    """Recompute the rows of the updates that events after the mark touched, from the inputs' rows of these updates."""
+    files, _ = warehouse.added(contracts.UNION, Mark(before.version, before.input_id.rpartition(":")[0]))
+    parts = [delta_log.read_file(file, _UPDATE).select(_UPDATE) for file in files]
+    if not parts:
+        return 0
+    touched = pa.concat_tables(parts).filter(pc.is_valid(pa.concat_tables(parts)["update_id"]))
+    updates = touched.group_by(_UPDATE).aggregate([])
+    warehouse.frame(updates).createOrReplaceTempView("_touched")
+    for name, table in inputs.items():
+        rows = warehouse.read(table)
+        if set(_UPDATE) <= set(table.schema.names):
+            rows.createOrReplaceTempView("_all_rows")
+            rows = warehouse.spark.sql(
+                "SELECT a.* FROM _all_rows a LEFT SEMI JOIN _touched t "
+                "ON t.pipeline_id = a.pipeline_id AND t.update_id = a.update_id"
+            )
+        rows.createOrReplaceTempView(name)
+    new = warehouse.spark.sql(view.sql).toArrow()
+    _check(view, new)
+    there = _stored_table(warehouse, view.name)
+    if there is None or not there.schema.equals(new.schema):
+        return _refresh_full(warehouse, view, inputs)
+    old = stored(warehouse, there, None, "SEMI JOIN wanted USING (pipeline_id, update_id)", wanted=updates)
+    if _equal(old, new):
+        return 0
+    if old.num_rows:
+        (
+            warehouse.open(there)
+            .merge(
+                updates,
+                "t.pipeline_id = s.pipeline_id AND t.update_id = s.update_id",
+                source_alias="s",
+                target_alias="t",
+            )
+            .when_matched_delete()
+            .execute()
+        )
+    warehouse.append_rows(there, new)
+    return int(new.num_rows)
+
+
+def _equal(old: pa.Table, new: pa.Table) -> bool:
+    """Whether two tables hold the same rows, each as often."""
+    both = "(SELECT * FROM a EXCEPT ALL SELECT * FROM b) UNION ALL (SELECT * FROM b EXCEPT ALL SELECT * FROM a)"
+    return bool(ask(f"SELECT count(*) AS n FROM ({both})", a=old, b=new)["n"][0].as_py() == 0)
+
+
+def _check(view: OwnView, rows: pa.Table) -> None:
+    if len(set(rows.schema.names)) < len(rows.schema.names):
+        raise ViewError("its result has two columns of one name: give each an alias of its own")
+    if view.refresh == "update" and not set(_UPDATE) <= set(rows.schema.names):
+        raise ViewError("refresh: update needs the columns pipeline_id and update_id in the result")
