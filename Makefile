@@ -34,6 +34,7 @@ lint: setup
 
 docs: setup
 	$(BIN)/python -m monitoring_platform.marts.reference > docs/tables.md
+	$(BIN)/python -m monitoring_platform.marts.lineage
 	$(BIN)/python -m monitoring_platform.queries > docs/queries.md
 
 # Writes the lock anew (needs uv); no address of a package index gets into it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis
 import orjson
@@ -17,7 +17,7 @@ from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import United, unite
 from monitoring_platform.marts.refresh import MARTS, Refreshed, Refresher
-from monitoring_platform.marts.registry import TABLES
+from monitoring_platform.marts.registry import TABLES, Mart
 from monitoring_platform.warehouse.contracts import STANDING
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version
 from monitoring_platform.warehouse.store import Warehouse
@@ -55,6 +55,7 @@ class Site:
 
     folder: Path
     warehouse: Warehouse
+    marts: ClassVar[Sequence[Mart]] = MARTS
 
     @property
     def logs(self) -> Path:
@@ -74,7 +75,7 @@ class Site:
         read = ingest(self.warehouse, now, **options)
         united = unite(self.warehouse)
         refresher = Refresher(self.warehouse)
-        reports = list(refresher.refresh_all(MARTS))
+        reports = list(refresher.refresh_all(self.marts))
         refresher.save()
         return read, united, reports
 

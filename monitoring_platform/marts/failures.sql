@@ -12,7 +12,7 @@ roots AS (
   SELECT * FROM errors WHERE place = 1
 ),
 judged AS (
-  SELECT r.pipeline_id, r.update_id, r.request_id, r.attempt_number, r.pipeline_name, r.run_kind, r.status, r.start_ts,
+  SELECT r.pipeline_id, r.update_id, r.pipeline_name, r.run_kind, r.status, r.start_ts,
          coalesce(r.end_ts, e.event_ts, r.last_event_ts, r.start_ts) AS failed_at,
          e.event_id, e.flow_name, e.root_error.error_class AS error_class, e.root_error.sql_state AS sql_state,
          e.root_error.class_name AS exception_class, e.root_error.message AS message,
@@ -24,7 +24,7 @@ judged AS (
   FROM pipeline_runs r
   LEFT JOIN roots e ON e.pipeline_id = r.pipeline_id AND e.update_id = r.update_id
 )
-SELECT pipeline_id, update_id, kind, request_id, attempt_number, pipeline_name, run_kind, start_ts, failed_at,
+SELECT pipeline_id, update_id, kind, pipeline_name, run_kind, start_ts, failed_at,
        event_id, flow_name, error_class, sql_state, exception_class, message, fingerprint, error_events
 FROM judged
 WHERE kind IS NOT NULL

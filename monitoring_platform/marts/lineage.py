@@ -10,6 +10,7 @@ import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,15 +36,12 @@ def column_lineage(mart: Mart) -> Lineage:
     from sqlglot.optimizer.qualify import qualify
     from sqlglot.optimizer.scope import build_scope
 
-    schema = {table.name: {c.name: _sql_type(c.type) for c in table.columns} for table in (*STANDING, *TABLES)}
+    schema: dict[str, Any] = {table.name: {c.name: _sql_type(c.type) for c in table.columns} for table in (*STANDING, *TABLES)}
     schema["raw_events"] = schema[UNION.name]
     schema["settings"] = {"time_zone": "STRING"}
     schema["siblings"] = {name: kind for name, kind in schema[mart.name].items() if name not in mart.chained}
-    query = exp.expand(
-        exp.maybe_parse(mart.sql, dialect="spark"),
-        {name: exp.maybe_parse(view(name), dialect="spark") for name in _VIEWS},
-        dialect="spark",
-    )
+    views: dict[str, Any] = {name: exp.maybe_parse(view(name), dialect="spark") for name in _VIEWS}
+    query = exp.expand(exp.maybe_parse(mart.sql, dialect="spark"), views, dialect="spark")
     qualified = qualify(query, schema=schema, dialect="spark", validate_qualify_columns=False, identify=False)
     scope = build_scope(qualified)
     found: Lineage = {}

@@ -22,11 +22,12 @@ fates AS (
   GROUP BY pipeline_id
 ),
 first_errors AS (
-  SELECT pipeline_id, request_id, error_class, message, fingerprint,
-         row_number() OVER (PARTITION BY pipeline_id, request_id
-                            ORDER BY message IS NULL, attempt_number, start_ts, update_id) AS place
-  FROM failures
-  WHERE kind = 'failed'
+  SELECT r.pipeline_id, r.request_id, f.error_class, f.message, f.fingerprint,
+         row_number() OVER (PARTITION BY r.pipeline_id, r.request_id
+                            ORDER BY f.message IS NULL, r.attempt_number, r.start_ts, r.update_id) AS place
+  FROM failures f
+  JOIN pipeline_runs r ON r.pipeline_id = f.pipeline_id AND r.update_id = f.update_id
+  WHERE f.kind = 'failed'
 ),
 finished AS (
   SELECT *, row_number() OVER (PARTITION BY pipeline_id ORDER BY start_ts DESC, update_id DESC) AS age

@@ -27,11 +27,12 @@ def _section(table: Table) -> str:
         "| column | type | meaning |",
         "| --- | --- | --- |",
     ]
-    lines += [f"| `{c.name}` | {_type(c.type)} | {c.doc.replace('|', '/')} |" for c in table.columns]
+    lines += [f"| `{c.name}` | {type_name(c.type)} | {c.doc.replace('|', '/')} |" for c in table.columns]
     return "\n".join(lines) + "\n"
 
 
-def _type(kind: pa.DataType) -> str:
+def type_name(kind: pa.DataType) -> str:
+    """A type as Spark SQL writes it; structs without their members."""
     names = {
         "string": "STRING",
         "int64": "BIGINT",
@@ -43,9 +44,9 @@ def _type(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP"
     if pa.types.is_list(kind):
-        return f"ARRAY<{_type(kind.value_type)}>"
+        return f"ARRAY<{type_name(kind.value_type)}>"
     if pa.types.is_map(kind):
-        return f"MAP<{_type(kind.key_type)}, {_type(kind.item_type)}>"
+        return f"MAP<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"
     return "STRUCT" if pa.types.is_struct(kind) else names[str(kind)]
 
 

@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
+from monitoring_platform.marts.lineage import shipped
 from monitoring_platform.marts.own import OwnView, refresh_views
+from monitoring_platform.marts.reference import type_name
 from monitoring_platform.marts.refresh import Refresher
 from monitoring_platform.marts.registry import BY_NAME, MARTS, TABLES
 from monitoring_platform.orchestration.partitions import PIPELINES, register
@@ -70,9 +72,25 @@ def _ingest(
     return report
 
 
+def column_schema(table: Table) -> dg.TableSchema:
+    """The contract's columns, types and descriptions as the UI shows them."""
+    return dg.TableSchema([dg.TableColumn(c.name, type_name(c.type), description=c.doc) for c in table.columns])
+
+
+def column_lineage(name: str) -> dg.TableColumnLineage:
+    """Which columns each column of a mart is computed from."""
+    return dg.TableColumnLineage(
+        {
+            column: [dg.TableColumnDep(dg.AssetKey(table), source) for table, source in pairs]
+            for column, pairs in shipped().get(name, {}).items()
+        }
+    )
+
+
 @dg.asset(
     key=contracts.PIPELINES.name,
     group_name="monitoring",
+    metadata={"dagster/column_schema": column_schema(contracts.PIPELINES)},
     description="Registry and coverage ledger. Materialising it reads what is new in all logs "
     "(or those of the configured pipeline_ids) into pipeline_event_log.",
     kinds={"deltalake"},
@@ -95,6 +113,7 @@ def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: 
 
 @dg.asset(
     key=LANDING_KEY,
+    metadata={"dagster/column_schema": column_schema(contracts.LANDING)},
     partitions_def=PIPELINES,
     backfill_policy=dg.BackfillPolicy.single_run(),
     output_required=False,
@@ -117,6 +136,7 @@ def pipeline_event_log(context: dg.AssetExecutionContext, platform: Platform) ->
 
 @dg.asset(
     key=contracts.UNION.name,
+    metadata={"dagster/column_schema": column_schema(contracts.UNION)},
     deps=[LANDING_KEY, contracts.PIPELINES.name],
     group_name="monitoring",
     description="All events of all pipelines, each once; append-only.",
@@ -145,7 +165,12 @@ def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
             description=f"One row: {mart.table.grain}.",
             kinds={"deltalake", "sql"},
             skippable=True,
-            metadata={"keys": ", ".join(mart.table.keys), "sql": dg.MetadataValue.md(f"```sql\n{mart.sql}\n```")},
+            metadata={
+                "keys": ", ".join(mart.table.keys),
+                "sql": dg.MetadataValue.md(f"```sql\n{mart.sql}\n```"),
+                "dagster/column_schema": column_schema(mart.table),
+                "dagster/column_lineage": column_lineage(mart.name),
+            },
         )
         for mart in MARTS
     ],

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+from deltalake import DeltaTable, WriterProperties
 
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
@@ -17,7 +18,8 @@ from monitoring_platform.warehouse.store import Mark, Warehouse
 
 STEP = "maintenance"
 KEEP_VERSIONS = timedelta(days=7)  # time travel and slow readers
-_SMALL_FILES = 8  # of one day, before they are compacted
+_SMALL_FILES = 8  # of one day or one mart, before they are compacted
+_ROW_GROUP = 16_384  # rows: small enough that one pipeline's rows are a few groups of a day
 
 
 def maintain(warehouse: Warehouse, tables: Iterable[Table], now: datetime) -> bool:
@@ -31,6 +33,8 @@ def maintain(warehouse: Warehouse, tables: Iterable[Table], now: datetime) -> bo
         for table in tables:
             if warehouse.exists(table):
                 opened = warehouse.open(table)
+                if table.name not in (contracts.UNION.name, contracts.LANDING.name):
+                    _compact(opened)
                 opened.create_checkpoint()
                 opened.cleanup_metadata()
                 hours = int(KEEP_VERSIONS.total_seconds() // 3600)
@@ -48,12 +52,22 @@ def _forget_landing(warehouse: Warehouse, now: datetime) -> None:
     landing.delete(f"_ingested_at < TIMESTAMP '{limit:%Y-%m-%d %H:%M:%S}Z'")
 
 
+def _compact(table: DeltaTable) -> None:
+    """One file for the many small ones that a mart's cycles left."""
+    if len(table.file_uris()) > _SMALL_FILES:
+        table.optimize.compact()
+
+
 def _compact_union(warehouse: Warehouse, now: datetime) -> None:
-    """Compact days that are over and have many files."""
+    """Compact days that are over and have many files, each pipeline's rows together: its questions read few of them."""
     union = warehouse.open(contracts.UNION)
     files = pa.table(union.get_add_actions(flatten=True))
     if files.num_rows:
         for row in files.group_by("partition.event_date").aggregate([("path", "count")]).to_pylist():
             day = row["partition.event_date"]
             if row["path_count"] > _SMALL_FILES and day < now.date():
-                union.optimize.compact(partition_filters=[("event_date", "=", str(day))])
+                union.optimize.z_order(
+                    ["pipeline_id", "update_id"],
+                    partition_filters=[("event_date", "=", str(day))],
+                    writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_ROW_GROUP),
+                )

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looki
 
 _MESSAGE_BYTES = 32 * 1024 * 1024
 _creating = threading.Lock()  # threads that refresh marts need the same tables
-_MANY_FILES = 64  # of one mart, before they are compacted
 
 
 class Mark(NamedTuple):
@@ -273,8 +272,6 @@ class Warehouse:
             .when_not_matched_insert(columns, predicate="NOT s._gone")
             .execute()
         )
-        if len(opened.file_uris()) > _MANY_FILES:
-            opened.optimize.compact()
 
 
 def _described(table: Table) -> pa.Schema:

@@ -172,6 +172,8 @@ def test_weekly_quality(site: Site) -> None:
     assert found[date(2026, 1, 12)] == pytest.approx((995, 5, 99.5, 99.9, -0.4))
     assert found[date(2026, 1, 26)] == pytest.approx((95, 5, 95.0, None, None))
     assert found[date(2026, 2, 2)] == pytest.approx((0, 0, None, 95.0, None))
+    days = by(site.rows("expectation_days", update_id="b"), "day", "passed_records", "failed_records", "dataset")
+    assert days == [(date(2026, 1, 11), 599, 1, "d"), (date(2026, 1, 12), 990, 0, "d")]
     row = site.row("weekly_quality", week_start=date(2026, 1, 5))
     assert (row["dataset"], row["expectation"], row["flow_name"]) == ("d", "sane", "f")
     # Late: the gap is filled, and the week after it has something to be compared with.
@@ -325,7 +327,7 @@ def test_failures(site: Site) -> None:
     twice = found["twice"]
     assert (twice["event_id"], twice["flow_name"], twice["error_events"]) == ("t2", "f", 3)
     assert (twice["error_class"], twice["sql_state"], twice["exception_class"]) == ("DATA.SUB", "22018", "E2")
-    assert (twice["message"], twice["request_id"], twice["attempt_number"]) == ("For input string: x", "twice", 1)
+    assert (twice["message"], twice["pipeline_name"]) == ("For input string: x", "pipe")
     assert (twice["start_ts"].second, twice["failed_at"].minute, twice["run_kind"]) == (0, 1, "normal")
     mute = found["mute"]
     assert (mute["event_id"], mute["message"], mute["fingerprint"], mute["error_events"]) == (None, None, None, 0)
@@ -336,6 +338,20 @@ def test_failures(site: Site) -> None:
     site.cycle()
     assert site.row("failures", update_id="open")["message"] == "boom"
     is_as_rebuilt(site, "failures")
+
+
+def test_a_failure_belongs_to_the_request_whose_head_came_late(site: Site) -> None:
+    """event_log 6.5 and 7: a retry without request_id belongs to the update before it, also when that is read later."""
+    site.write("a.jsonl", *run("u1", HOUR, 60, "FAILED", "RETRY_ON_FAILURE"))
+    site.write("a.jsonl", failed("e1", HOUR + 50, "[SECOND] boom", update_id="u1"))
+    site.cycle()
+    assert site.row("pipeline_activity")["last_error_class"] == "SECOND"
+    site.write("a.jsonl", *run("u0", 0, 60, "FAILED"), failed("e0", 50, "[FIRST] boom", update_id="u0"))
+    site.cycle()
+    assert by(site.rows("requests"), "request_id", "attempts", "last_update_id") == [("u0", 2, "u1")]
+    found = site.row("pipeline_activity")
+    assert (found["latest_request_id"], found["last_error_class"]) == ("u0", "FIRST")
+    is_as_rebuilt(site, "failures", "pipeline_runs", "requests", "pipeline_activity", "daily_trends")
 
 
 def test_error_groups(site: Site) -> None:
@@ -482,7 +498,8 @@ def test_table_status(site: Site) -> None:
 
 def test_pipeline_activity_and_health(site: Site) -> None:
     """R-DUR-06, R-RUN-05: where pipelines stand. `p`: 10 updates of 100 s, then 5 of 120 s: slower by a fifth; then a
-    request whose first attempt failed and whose retry runs. `q`: three updates say nothing about a trend."""
+    request whose first attempt failed and whose retry runs. `q`: three updates, two weeks ago, say nothing about a trend."""
+    now = datetime(2026, 1, 17, 1, tzinfo=timezone.utc)
     for n in range(15):
         rows = {"num_output_rows": 0 if n == 14 else n}
         site.write(
@@ -519,7 +536,7 @@ def test_pipeline_activity_and_health(site: Site) -> None:
         *run("x2", 15 * DAY + 100, 0, None, "RETRY_ON_FAILURE", request_id="r"),
         *(row for n in range(3) for row in run(f"v{n}", n * HOUR, 100 + n, "COMPLETED", pipeline_id="q")),
     )
-    site.cycle(LATER)
+    site.cycle(now)
     p = site.row("pipeline_activity", pipeline_id="p")
     assert (p["latest_request_id"], p["latest_update_id"], p["latest_outcome"]) == ("r", "x2", "RUNNING")
     assert (p["is_open"], p["is_retrying"], p["latest_start_ts"].day) == (True, True, 16)
@@ -553,11 +570,11 @@ def test_pipeline_activity_and_health(site: Site) -> None:
     ]
     assert health["problem_count"] == 5
     health = site.row("pipeline_health", pipeline_id="q")
-    assert (health["open_problems"], health["problem_count"], health["duration_trend"]) == ([], 0, "unknown")
+    assert (health["open_problems"], health["problem_count"], health["duration_trend"]) == (["log stale"], 1, "unknown")
     # The retry fails as well: now the request has, with the error of its first attempt.
     site.write("a.jsonl", state("x2-e", 15 * DAY + 200, "FAILED", update_id="x2", request_id="r"))
     site.write("a.jsonl", failed("e3", 15 * DAY + 190, "[AGAIN] second", update_id="x2", flow_name="f", request_id="r"))
-    site.cycle(LATER)
+    site.cycle(now)
     health = site.row("pipeline_health", pipeline_id="p")
     assert (health["latest_outcome"], health["is_open"], health["is_retrying"]) == ("FAILED", False, False)
     assert (health["last_error_class"], health["last_error"], health["last_failure_ts"].day) == (

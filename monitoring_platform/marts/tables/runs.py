@@ -142,8 +142,6 @@ FAILURES = table(
     pipeline_id text Identity of the pipeline.
     update_id text The update.
     kind text failed, or refused (another update was running): no failure of the data.
-    request_id text The request that the update belongs to.
-    attempt_number long Number of the attempt in its request.
     pipeline_name text Name at the time of the update; null = never said.
     run_kind text normal, or explore, validate, maintenance.
     start_ts time Start of the update.
