@@ -123,12 +123,13 @@ def status(
     everything: Annotated[
         bool, typer.Option("--all", help="List every pipeline, not only those that need attention.")
     ] = False,
+    now: NowOption = None,
 ) -> None:
     """Who needs attention: what is still failing, what is not seen, whose data got worse. No engine starts."""
     from monitoring_platform.health.status import overview
     from monitoring_platform.summary import print_status
 
-    found = overview(_warehouse(config))
+    found = overview(_warehouse(config), _moment(now))
     if as_json:
         print(json.dumps(found.as_dict(), default=str))
     else:

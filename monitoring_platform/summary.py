@@ -24,12 +24,18 @@ _TITLES = {
     "sources_reachable": "Logs that cannot be read",
     "no_duplicate_events": "Duplicate events",
     "nothing_missing_downstream": "Missing downstream",
+    "no_stalled_flows": "Stalled: records wait, no batch finishes",
+    "views_refresh_incrementally": "Views that are recomputed in full now",
+    "expectations_are_evaluated": "Expectations that vanished or never run",
 }
 _COLUMNS = {
     "latest_requests_succeeded": ("pipeline_name", "trouble", "attempts", "error"),
     "expectation_pass_rates": ("pipeline_name", "dataset", "expectation", "pass_rate_pct", "failed_records"),
     "rows_where_usual": ("pipeline_name", "update_id", "usual_rows"),
     "sources_reachable": ("location", "error", "remedy"),
+    "no_stalled_flows": ("pipeline_name", "flow_name", "last_batch_ts", "backlog"),
+    "views_refresh_incrementally": ("pipeline_name", "flow_name", "since_ts", "extra_minutes", "reasons"),
+    "expectations_are_evaluated": ("pipeline_name", "dataset", "expectation", "state"),
 }
 
 

@@ -234,6 +234,8 @@ class Checks(_Model):
 
     min_pass_rate_pct: Annotated[_Float, Field(ge=0, le=100)] = 99.0
     """Percentage of rows that must pass a pipeline's expectations."""
+    stalled_after_minutes: Annotated[_Float, Field(gt=0)] = 60.0
+    """Minutes without a finished batch after which a flow with a backlog counts as stalled."""
 
 
 class View(_Model):

@@ -27,16 +27,17 @@ def play_continuous(
     for flow, origin in zip(update.pipeline.flows, origins, strict=True):
         update.flow_status(ready + 20, flow, "STARTING", origin)
         update.flow_status(ready + 1_200, flow, "RUNNING", origin)
-    for number, begin in enumerate(range(ready + 2 * SECOND, until - HOUR, HOUR)):
+    for number, begin in enumerate(range(ready + 2 * SECOND, until - 12 * MINUTE, HOUR)):
+        end = min(begin + HOUR, until) - MINUTE
         for flow, origin in zip(update.pipeline.flows, origins, strict=True):
             if stalls_at is not None and begin >= stalls_at:
                 update.flow_figures(begin + 10 * MINUTE, flow, origin, {"metrics": {}})
                 continue
             done = work(update.pipeline, flow, int(flow.usual_rows * journal.rng.uniform(0.1, 0.2)), {}, journal.rng)
-            update.batch(begin, begin + HOUR - MINUTE, flow, origin, done, journal.rng.choice((1, 1, 2, 3)))
+            update.batch(begin, end, flow, origin, done, journal.rng.choice((1, 1, 2, 3)))
             journal.finish_batch(flow)
         if number % 12 == 0:
-            update.cluster(begin + 30 * MINUTE)
+            update.cluster((begin + end) // 2)
     if attempt.outcome != "RUNNING":
         for flow, origin in zip(update.pipeline.flows, origins, strict=True):
             update.flow_status(until - 4 * SECOND, flow, "STOPPED", origin)

@@ -133,7 +133,10 @@ def _rule(pipeline: Pipeline, name: str, **other: object) -> Rule:
 
 
 def _with_watched_rule(pipeline: Pipeline) -> Pipeline:
-    return _first_flow(pipeline, reports="batches", usual_rows=40_000, rules=(_rule(pipeline, "valid_id"),))
+    """Only the first flow has this rule."""
+    others = (replace(flow, rules=tuple(r for r in flow.rules if r.name != "valid_id")) for flow in pipeline.flows)
+    alone = replace(pipeline, flows=tuple(others))
+    return _first_flow(alone, reports="batches", usual_rows=40_000, rules=(_rule(pipeline, "valid_id"),))
 
 
 def _with_rules(*names: str, **other: object) -> Callable[[Pipeline], Pipeline]:

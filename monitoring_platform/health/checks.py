@@ -6,6 +6,7 @@ WARN is trouble in a pipeline, ERROR trouble in the monitoring itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -42,12 +43,12 @@ class Check(NamedTuple):
     table: str
     severity: Literal["WARN", "ERROR"]
     description: str
-    offenders: Callable[[Warehouse], pa.Table]
+    offenders: Callable[[Warehouse, datetime], pa.Table]
 
 
-def run(warehouse: Warehouse, check: Check) -> Finding:
-    """Evaluate one check now."""
-    rows = check.offenders(warehouse)
+def run(warehouse: Warehouse, check: Check, now: datetime) -> Finding:
+    """Evaluate one check; `now` is the clock of what depends on one."""
+    rows = check.offenders(warehouse, now)
     return Finding(check.name, check.table, check.severity, rows.num_rows, rows.slice(0, OFFENDERS_SHOWN).to_pylist())
 
 
@@ -70,14 +71,14 @@ def _union_keys(warehouse: Warehouse, dates: pa.Array) -> pa.Table:
     return warehouse.arrow(contracts.UNION, ["pipeline_id", "event_id"], wanted)
 
 
-def _duplicates(warehouse: Warehouse) -> pa.Table:
+def _duplicates(warehouse: Warehouse, _: datetime) -> pa.Table:
     newest = _newest(warehouse, contracts.UNION, ["event_date"])
     keys = _union_keys(warehouse, pc.unique(newest["event_date"]))
     counted = keys.group_by(["pipeline_id", "event_id"]).aggregate([([], "count_all")])
     return counted.filter(pc.greater(counted["count_all"], 1)).rename_columns(["pipeline_id", "event_id", "copies"])
 
 
-def _missing_downstream(warehouse: Warehouse) -> pa.Table:
+def _missing_downstream(warehouse: Warehouse, _: datetime) -> pa.Table:
     landed = _newest(warehouse, contracts.LANDING, ["pipeline_id", "event_id", "event_date"])
     union = _union_keys(warehouse, pc.unique(landed["event_date"]))
     lost = landed.join(union, ["pipeline_id", "event_id"], join_type="left anti")
@@ -99,7 +100,7 @@ def _missing(pipelines: Any, ids: Any, where: str) -> pa.Table:
     )
 
 
-def _unreachable(warehouse: Warehouse) -> pa.Table:
+def _unreachable(warehouse: Warehouse, _: datetime) -> pa.Table:
     return _ask(
         warehouse,
         """
@@ -117,26 +118,24 @@ LATEST_REQUESTS = """
 """
 
 
-def _failing_requests(warehouse: Warehouse) -> pa.Table:
+def _failing_requests(warehouse: Warehouse, _: datetime) -> pa.Table:
     return _ask(
         warehouse,
         f"""
         SELECT pipeline_id, pipeline_name, request_id, outcome, attempts, start_ts, end_ts,
                CASE WHEN is_open THEN 'retry after a failed attempt' ELSE 'failed' END AS trouble,
-               (SELECT max_by(left(e.message, 200), (e.event_ts, e.event_id))
-                FROM pipeline_errors e JOIN pipeline_runs a USING (pipeline_id, update_id)
-                WHERE a.pipeline_id = r.pipeline_id AND a.request_id = r.request_id AND NOT e.is_warning) AS error
+               (SELECT min_by(left(f.message, 200), (f.attempt_number, f.start_ts)) FROM failures f
+                WHERE f.pipeline_id = r.pipeline_id AND f.request_id = r.request_id AND f.message IS NOT NULL) AS error
         FROM ({LATEST_REQUESTS}) r
         WHERE outcome = 'FAILED' OR (is_open AND previous_attempt_status = 'FAILED')
         ORDER BY start_ts DESC, pipeline_id
         """,
         registry.REQUESTS,
-        registry.PIPELINE_RUNS,
-        registry.PIPELINE_ERRORS,
+        registry.FAILURES,
     )
 
 
-def _low_pass_rates(warehouse: Warehouse) -> pa.Table:
+def _low_pass_rates(warehouse: Warehouse, _: datetime) -> pa.Table:
     return _ask(
         warehouse,
         """
@@ -161,7 +160,7 @@ def _low_pass_rates(warehouse: Warehouse) -> pa.Table:
 _USUAL_RUNS, _USUAL_MINIMUM, _USUAL_SHARE = 10, 3, 0.8
 
 
-def _zero_rows(warehouse: Warehouse) -> pa.Table:
+def _zero_rows(warehouse: Warehouse, _: datetime) -> pa.Table:
     return _ask(
         warehouse,
         """
@@ -183,6 +182,47 @@ def _zero_rows(warehouse: Warehouse) -> pa.Table:
         runs=_USUAL_RUNS,
         minimum=_USUAL_MINIMUM,
         share=_USUAL_SHARE,
+    )
+
+
+def _stalled(warehouse: Warehouse, now: datetime) -> pa.Table:
+    return _ask(
+        warehouse,
+        """
+        SELECT pipeline_id, pipeline_name, flow_name, last_batch_ts,
+               coalesce(last_backlog_bytes, last_backlog_records, last_backlog_files, last_backlog_seconds) AS backlog
+        FROM flow_liveness
+        WHERE state = 'working' AND last_batch_ts < $limit ORDER BY last_batch_ts, pipeline_id, flow_name
+        """,
+        registry.FLOW_LIVENESS,
+        limit=now - timedelta(minutes=warehouse.settings.checks.stalled_after_minutes),
+    )
+
+
+def _recomputed(warehouse: Warehouse, _: datetime) -> pa.Table:
+    return _ask(
+        warehouse,
+        """
+        SELECT w.pipeline_id, h.pipeline_name, w.flow_name, w.since_ts, w.full_runs, w.reasons, w.offending_tables,
+               round(w.extra_minutes, 1) AS extra_minutes
+        FROM recompute_watch w JOIN pipeline_health h USING (pipeline_id)
+        WHERE w.is_current ORDER BY w.since_ts DESC, w.pipeline_id, w.flow_name
+        """,
+        registry.RECOMPUTE_WATCH,
+        registry.PIPELINE_HEALTH,
+    )
+
+
+def _lost_rules(warehouse: Warehouse, _: datetime) -> pa.Table:
+    return _ask(
+        warehouse,
+        """
+        SELECT l.pipeline_id, h.pipeline_name, l.dataset, l.expectation, l.state, l.last_evaluated, l.gone_at
+        FROM expectation_lifecycle l JOIN pipeline_health h USING (pipeline_id)
+        WHERE l.state IN ('vanished', 'never_evaluated') ORDER BY l.pipeline_id, l.dataset, l.expectation
+        """,
+        registry.EXPECTATION_LIFECYCLE,
+        registry.PIPELINE_HEALTH,
     )
 
 
@@ -228,5 +268,27 @@ CHECKS: tuple[Check, ...] = (
         "WARN",
         "No pipeline's latest finished run wrote 0 rows where rows are usual; not reported is not zero.",
         _zero_rows,
+    ),
+    Check(
+        "no_stalled_flows",
+        registry.FLOW_LIVENESS.name,
+        "WARN",
+        "No flow of an open update has records waiting and no finished batch for the configured time; unknown is not "
+        "stalled.",
+        _stalled,
+    ),
+    Check(
+        "views_refresh_incrementally",
+        registry.RECOMPUTE_WATCH.name,
+        "WARN",
+        "No view that used to refresh incrementally is recomputed in full now; a first build is none.",
+        _recomputed,
+    ),
+    Check(
+        "expectations_are_evaluated",
+        registry.EXPECTATION_LIFECYCLE.name,
+        "WARN",
+        "No rule vanished without a successor, and none is defined but never evaluated.",
+        _lost_rules,
     ),
 )

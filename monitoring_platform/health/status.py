@@ -62,12 +62,12 @@ WHERE state NOT IN ('seen', 'excluded') ORDER BY state, pipeline_name NULLS LAST
 """
 
 
-def overview(warehouse: Warehouse) -> Overview:
+def overview(warehouse: Warehouse, now: datetime) -> Overview:
     """Everything that `status` shows."""
     con = connect(warehouse, contracts.PIPELINES, contracts.QUARANTINE, PIPELINE_RUNS, REQUESTS, EXPECTATION_RESULTS)
     return Overview(
         pipelines=_rows(con, _PIPELINES),
-        attention=[run(warehouse, check) for check in CHECKS if check.name not in _LOOKS_AT_EVENTS],
+        attention=[run(warehouse, check, now) for check in CHECKS if check.name not in _LOOKS_AT_EVENTS],
         unseen=_rows(con, _UNSEEN),
         quarantined=_rows(con, "SELECT count(*) AS n FROM quarantine")[0]["n"],
         events=warehouse.rows(contracts.UNION),

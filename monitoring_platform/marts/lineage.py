@@ -36,7 +36,9 @@ def column_lineage(mart: Mart) -> Lineage:
     from sqlglot.optimizer.qualify import qualify
     from sqlglot.optimizer.scope import build_scope
 
-    schema: dict[str, Any] = {table.name: {c.name: _sql_type(c.type) for c in table.columns} for table in (*STANDING, *TABLES)}
+    schema: dict[str, Any] = {
+        table.name: {c.name: _sql_type(c.type) for c in table.columns} for table in (*STANDING, *TABLES)
+    }
     schema["raw_events"] = schema[UNION.name]
     schema["settings"] = {"time_zone": "STRING"}
     schema["siblings"] = {name: kind for name, kind in schema[mart.name].items() if name not in mart.chained}

@@ -6,10 +6,18 @@ from typing import Any
 
 import dagster as dg
 
+from monitoring_platform.cycle.clock import clock
 from monitoring_platform.health.checks import CHECKS, Finding, run
 from monitoring_platform.orchestration.resources import Platform
 
 _SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.ERROR}
+
+
+class CheckConfig(dg.Config):
+    """What the checks are told."""
+
+    now: str | None = None
+    """The time that counts as now, ISO 8601; none given: the system's clock."""
 
 
 @dg.multi_asset_check(
@@ -17,15 +25,17 @@ _SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.
     specs=[dg.AssetCheckSpec(check.name, asset=check.table, description=check.description) for check in CHECKS],
     can_subset=True,
 )
-def health_checks(context: dg.AssetCheckExecutionContext, platform: Platform) -> Iterator[dg.AssetCheckResult]:
+def health_checks(
+    context: dg.AssetCheckExecutionContext, config: CheckConfig, platform: Platform
+) -> Iterator[dg.AssetCheckResult]:
     """All selected checks; fails the run after the last one if the monitoring itself is in trouble."""
-    warehouse = platform.warehouse()
+    warehouse, now = platform.warehouse(), clock(config.now)
     selected = {key.name for key in context.selected_asset_check_keys}
     broken: list[Finding] = []
     for check in CHECKS:
         if check.name not in selected:
             continue
-        finding = run(warehouse, check)
+        finding = run(warehouse, check, now)
         if finding.severity == "ERROR" and not finding.passed:
             broken.append(finding)
         yield dg.AssetCheckResult(

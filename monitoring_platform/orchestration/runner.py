@@ -57,7 +57,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
         result = job.execute_in_process(
             instance=instance,
             run_config={
-                "ops": {"pipelines": {"config": config}},
+                "ops": {"pipelines": {"config": config}, "health_checks": {"config": config}},
                 "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
             },
             tags={**settings.tags, "monitoring/launched_by": "command line"},

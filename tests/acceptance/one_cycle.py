@@ -8,7 +8,7 @@ import sys
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
-from monitoring_platform.marts.refresh import MARTS, refresh
+from monitoring_platform.marts.refresh import MARTS, Refresher
 from monitoring_platform.warehouse.store import Warehouse
 from tests.conftest import NOW
 
@@ -18,6 +18,7 @@ print("ready", flush=True)
 with warehouse.lock():
     ingest(warehouse, NOW)
     unite(warehouse)
-    for mart in MARTS:
-        refresh(warehouse, mart)
+    refresher = Refresher(warehouse)
+    list(refresher.refresh_all(MARTS))
+    refresher.save()
 os._exit(0)

@@ -14,8 +14,10 @@ from monitoring_platform.marts.refresh import MARTS, rebuild
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse import contracts
 from tests.conftest import Site, event, flow, state
+from tests.every_body import every_body
 
 NUMBER = itertools.count()
+#: Beside these, every body there is (tests/every_body.py).
 #: Two pipelines, retries with and without request ids, batches, rules, errors, a definition that may come last.
 EVENTS: list[dict[str, Any]] = [
     event("c0", 0, "create_update", {"cause": "JOB_TASK", "config": {"catalog": "main", "target": "s"}}, update_id="u0"),
@@ -35,6 +37,7 @@ EVENTS: list[dict[str, Any]] = [
     state("q0", 100_000, "RUNNING", pipeline_id="q", pipeline_name="old name", update_id="v"),
     state("q1", 200_000, "CANCELED", pipeline_id="q", pipeline_name="new name", update_id="v"),
     event("c2", 40, "create_update", {"cause": "JOB_TASK", "failed_attempts": 1}, update_id="u2", request_id="r"),
+    *itertools.chain(*every_body()),
 ]  # fmt: skip
 
 
@@ -53,7 +56,7 @@ def snapshot(site: Site) -> dict[str, list[Any]]:
 
 
 @settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -38,7 +38,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Ware
 @pytest.fixture(scope="module")
 def findings(demo: tuple[dict[str, Any], Warehouse]) -> dict[str, Finding]:
     """All checks on it."""
-    return {check.name: run(demo[1], check) for check in CHECKS}
+    return {check.name: run(demo[1], check, END) for check in CHECKS}
 
 
 def _planted(truth: dict[str, Any], *kinds: str) -> set[str]:
@@ -86,12 +86,33 @@ def test_a_first_build_raises_no_alarm(demo: Any) -> None:
 
 
 def test_stalled_pipeline_is_the_one_that_is_silent(demo: Any) -> None:
-    """R-NEW-05: hours since the last batch while something waits."""
+    """R-NEW-05: an hour since the last batch while something waits."""
     rows = connect(demo[1], *TABLES).execute(
         "SELECT pipeline_id FROM flow_liveness WHERE continuous AND state = 'working' AND last_batch_ts < $limit",
-        {"limit": END - timedelta(hours=4)},
+        {"limit": END - timedelta(hours=1)},
     )
     assert {row[0] for row in rows.fetchall()} == _planted(demo[0], "stalled")
+
+
+@pytest.mark.parametrize(
+    ("problem", "plants"),
+    [
+        ("recomputes in full", ["full_recompute"]),
+        ("backlog growing", ["growing_backlog"]),
+        ("backlog stuck", ["stuck_backlog"]),
+        ("expectation vanished", ["rule_vanished"]),
+        ("expectation never evaluated", ["rule_never_evaluated"]),
+        ("latest request failed", ["still_failing"]),
+        ("retrying after a failure", ["retry_running"]),
+        ("log stale", ["stale"]),
+    ],
+)
+def test_open_problems_are_the_planted_ones(demo: Any, problem: str, plants: list[str]) -> None:
+    """R-NEW-07, R-NEW-05: one look at pipeline_health says whose trouble it is."""
+    rows = connect(demo[1], *TABLES).execute(
+        "SELECT pipeline_id FROM pipeline_health WHERE list_contains(open_problems, $problem)", {"problem": problem}
+    )
+    assert {row[0] for row in rows.fetchall()} == _planted(demo[0], *plants)
 
 
 def test_slow_flow_waits_for_a_listing(demo: Any) -> None:
@@ -169,13 +190,31 @@ def test_planted_failures_are_found_and_nothing_else(demo: Any, findings: dict[s
 
 def test_planted_quality_problems_are_found(demo: Any, findings: dict[str, Finding]) -> None:
     """R-QUAL-02: below 99 % in the latest update."""
-    found = {row["pipeline_id"] for row in findings["expectation_pass_rates"].offenders}
-    assert found == _planted(demo[0], "low_pass_rate", "decaying_rule")
+    names = ("pipeline_id", "dataset", "expectation")
+    found = [tuple(row[name] for name in names) for row in findings["expectation_pass_rates"].offenders]
+    plants = [plant for plant in demo[0]["planted"] if plant["kind"] in ("low_pass_rate", "decaying_rule")]
+    told = [(p["pipeline_id"], p["details"]["dataset"], p["details"]["expectation"]) for p in plants]
+    assert sorted(found) == sorted(told)
 
 
 def test_planted_zero_rows_are_found(demo: Any, findings: dict[str, Finding]) -> None:
     """R-ROW-04: explicit zeros where rows are usual; not reported is not zero."""
     assert {row["pipeline_id"] for row in findings["rows_where_usual"].offenders} == _planted(demo[0], "zero_rows")
+
+
+@pytest.mark.parametrize(
+    ("check", "plants"),
+    [
+        ("no_stalled_flows", ["stalled"]),
+        ("views_refresh_incrementally", ["full_recompute"]),
+        ("expectations_are_evaluated", ["rule_vanished", "rule_never_evaluated"]),
+    ],
+)
+def test_checks_find_the_planted_and_nothing_else(
+    demo: Any, findings: dict[str, Finding], check: str, plants: list[str]
+) -> None:
+    """R-NEW-05, R-NEW-07."""
+    assert {row["pipeline_id"] for row in findings[check].offenders} == _planted(demo[0], *plants)
 
 
 def test_coverage(demo: Any, findings: dict[str, Finding]) -> None:
