@@ -57,7 +57,7 @@ def _settings(config: Path | None) -> Settings:
     except ConfigError as error:
         err.print(escape(str(error)), style="red", soft_wrap=True, highlight=False)
         raise typer.Exit(WRONG) from None
-    if settings.views:
+    if settings.views or (settings.plumber and settings.plumber.views):
         from monitoring_platform.marts.own import ViewError, own_views
 
         try:
@@ -100,6 +100,9 @@ def run(config: ConfigOption = None, now: NowOption = None, as_json: JsonOption 
     """
     _moment(now)
     warehouse = _warehouse(config)
+    if (project := warehouse.settings.plumber) and not project.monitoring_enabled:
+        out.print(f"monitoring is switched off in {escape(str(project.folder))} (monitoring.enabled): nothing is done")
+        return
     from monitoring_platform.orchestration.runner import EngineUnavailable, run_cycle
 
     _show_progress()

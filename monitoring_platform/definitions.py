@@ -22,6 +22,8 @@ def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     path = default_config_path()
     settings = load(path) if path.exists() else None
     schedule = settings.schedule if settings else Schedule(enabled=False)
+    if settings and settings.plumber and not settings.plumber.monitoring_enabled:
+        schedule = Schedule(enabled=False)
     views = own_views(settings) if settings else []
     return dg.Definitions(
         assets=[*ASSETS, *([make_own_views(views)] if views else [])],

@@ -25,7 +25,8 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 
     """Write logs, delta_logs, monitoring.yaml and truth.json into `folder`; returns the truth.
 
     The same arguments give the same logs. `end` is the time (with zone) at which the logs stop. A demo that was
-    written before is replaced; folders of that name without a truth.json beside them are somebody's own and stay.
+    written before is replaced, with the warehouse that was made of it; folders of that name without a truth.json
+    beside them are somebody's own and stay.
     """
     if end.tzinfo is None:
         raise ValueError("end needs a time zone, for instance datetime(2025, 11, 30, 7, tzinfo=timezone.utc)")
@@ -57,13 +58,15 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 
 
 def _clear(folder: Path) -> None:
     """Make room for a new demo, in place of an older one if there is one."""
-    places = [folder / "logs", folder / "delta_logs"]
     is_demo = (folder / "truth.json").exists()
-    for place in places:
-        if place.exists() and not is_demo:
-            raise FileExistsError(f"{place} exists and was not written by the demo: choose another folder")
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
+    places = [folder / name for name in ("logs", "delta_logs", "warehouse")]
+    taken = [place for place in places if place.exists()]
+    if taken and not is_demo:
+        raise FileExistsError(f"{taken[0]} exists and was not written by the demo: choose another folder")
+    for place in taken:
+        shutil.rmtree(place)
+    for name in ("logs", "delta_logs"):
+        (folder / name).mkdir(parents=True)
 
 
 def _write_logs(folder: Path, journals: list[Journal], rng: Random) -> tuple[int, list[Json]]:

@@ -124,13 +124,15 @@ def _failing_requests(warehouse: Warehouse, _: datetime) -> pa.Table:
         f"""
         SELECT pipeline_id, pipeline_name, request_id, outcome, attempts, start_ts, end_ts,
                CASE WHEN is_open THEN 'retry after a failed attempt' ELSE 'failed' END AS trouble,
-               (SELECT min_by(left(f.message, 200), (f.attempt_number, f.start_ts)) FROM failures f
-                WHERE f.pipeline_id = r.pipeline_id AND f.request_id = r.request_id AND f.message IS NOT NULL) AS error
+               (SELECT min_by(left(f.message, 200), (a.attempt_number, f.start_ts))
+                FROM failures f JOIN pipeline_runs a USING (pipeline_id, update_id)
+                WHERE a.pipeline_id = r.pipeline_id AND a.request_id = r.request_id AND f.message IS NOT NULL) AS error
         FROM ({LATEST_REQUESTS}) r
         WHERE outcome = 'FAILED' OR (is_open AND previous_attempt_status = 'FAILED')
         ORDER BY start_ts DESC, pipeline_id
         """,
         registry.REQUESTS,
+        registry.PIPELINE_RUNS,
         registry.FAILURES,
     )
 

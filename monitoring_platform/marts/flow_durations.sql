@@ -4,7 +4,11 @@ WITH flows AS (
   SELECT f.pipeline_id, f.update_id, f.flow_name, f.status, f.start_ts, f.last_event_ts, f.duration_seconds,
          f.active_seconds, f.rows_written, f.peak_backlog_bytes, r.run_kind, r.is_full_refresh,
          r.start_ts AS run_start_ts,
-         unix_micros(f.start_ts) AS begin_micros, unix_micros(f.last_event_ts) AS end_micros
+         -- Queueing is no work: from the first STARTING or RUNNING, where the flow says so.
+         coalesce(f.active_seconds, f.duration_seconds) AS work_seconds,
+         unix_micros(f.last_event_ts)
+           - CAST(floor(coalesce(f.active_seconds, f.duration_seconds) * 1000000 + 0.5) AS BIGINT) AS begin_micros,
+         unix_micros(f.last_event_ts) AS end_micros
   FROM flow_metrics f
   JOIN pipeline_runs r ON r.pipeline_id = f.pipeline_id AND r.update_id = f.update_id
   WHERE f.start_ts IS NOT NULL
@@ -14,7 +18,7 @@ paths AS (
          greatest(0L, least(end_micros, coalesce(min(begin_micros) OVER (
              PARTITION BY pipeline_id, update_id ORDER BY end_micros, flow_name
              ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING), end_micros)) - begin_micros) AS critical_micros,
-         row_number() OVER (PARTITION BY pipeline_id, update_id ORDER BY duration_seconds DESC, flow_name)
+         row_number() OVER (PARTITION BY pipeline_id, update_id ORDER BY work_seconds DESC, flow_name)
            AS duration_rank
   FROM flows
 ),
@@ -25,7 +29,7 @@ shared AS (
   FROM paths
 ),
 finished AS (
-  SELECT pipeline_id, flow_name, update_id, run_start_ts, duration_seconds,
+  SELECT pipeline_id, flow_name, update_id, run_start_ts, work_seconds,
          row_number() OVER (PARTITION BY pipeline_id, flow_name ORDER BY run_start_ts, update_id) AS place
   FROM flows
   WHERE upper(status) = 'COMPLETED' AND run_kind = 'normal' AND NOT coalesce(is_full_refresh, false)
@@ -41,7 +45,7 @@ placed AS (
 ),
 usual AS (
   SELECT c.pipeline_id, c.update_id, c.flow_name,
-         percentile(p.duration_seconds, 0.5) AS usual_seconds, count(*) AS usual_runs
+         percentile(p.work_seconds, 0.5) AS usual_seconds, count(*) AS usual_runs
   FROM placed c
   JOIN finished p
     ON p.pipeline_id = c.pipeline_id AND p.flow_name = c.flow_name
@@ -59,7 +63,7 @@ SELECT s.pipeline_id, s.update_id, s.flow_name, s.run_start_ts, s.status, s.dura
        100 * CAST(s.critical_micros AS DOUBLE) / nullif(s.path_micros, 0) AS critical_share_pct,
        s.critical_rank = 1 AS is_bottleneck,
        u.usual_seconds, coalesce(u.usual_runs, 0L) AS usual_runs,
-       s.duration_seconds / nullif(u.usual_seconds, 0) AS times_usual,
+       s.work_seconds / nullif(u.usual_seconds, 0) AS times_usual,
        s.rows_written, s.peak_backlog_bytes, CAST(l.listing_seconds AS DOUBLE) AS listing_seconds
 FROM shared s
 LEFT JOIN usual u ON u.pipeline_id = s.pipeline_id AND u.update_id = s.update_id AND u.flow_name = s.flow_name

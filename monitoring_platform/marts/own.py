@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +21,14 @@ from sqlglot import exp
 
 from monitoring_platform.config import Settings
 from monitoring_platform.event_log.schema import Column
-from monitoring_platform.marts.registry import TABLES
+from monitoring_platform.marts.registry import EVENTS_SUMMARY, TABLES
 from monitoring_platform.warehouse import contracts, delta_log
 from monitoring_platform.warehouse.contracts import STANDING, Table
 from monitoring_platform.warehouse.looking import ask, stored
 from monitoring_platform.warehouse.store import Mark, Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _UPDATE = ["pipeline_id", "update_id"]
 _STOCK = {table.name: table for table in (*STANDING, *TABLES)}
@@ -42,6 +45,7 @@ class OwnView(NamedTuple):
     sql: str
     refresh: Literal["full", "update"]
     inputs: tuple[str, ...]
+    alias: str | None = None  # another name by which the SELECT may call the union
 
     @property
     def digest(self) -> str:
@@ -63,18 +67,27 @@ def own_views(settings: Settings) -> list[OwnView]:
 
     Raises ViewError for a SELECT that cannot be parsed, a table that does not exist, a name that is taken, a cycle.
     """
-    names = {view.name for view in settings.views}
+    project = settings.plumber
+    alias = project.streaming_table if project and project.streaming_table not in _STOCK else None
+    given = [OwnView(view.name, view.sql or "", view.refresh, ()) for view in settings.views]
+    # Lakehouse Plumber's default view is a table of the platform, so listing it adds nothing.
+    listed = (project.views or ()) if project else ()
+    given += [OwnView(v.name, v.sql, "full", ()) for v in listed if v.name != EVENTS_SUMMARY.name]
+    names = {view.name for view in given}
     views: dict[str, OwnView] = {}
-    for view in settings.views:
+    for view in given:
+        if view.name in views:
+            raise ViewError(f"view {view.name!r}: is defined twice. Give one of them another name")
         if view.name in _STOCK:
             raise ViewError(f"view {view.name!r}: this is the name of a table of the platform. Choose another one")
-        inputs = _tables_of(view.name, view.sql or "")
+        read = _tables_of(view.name, view.sql)
+        inputs = tuple(sorted({contracts.UNION.name if table == alias else table for table in read}))
         for table in inputs:
             if table not in _STOCK and table not in names:
                 near = get_close_matches(table, [*_STOCK, *names], 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ViewError(f"view {view.name!r}: reads {table!r}, and there is no such table.{hint}")
-        views[view.name] = OwnView(view.name, view.sql or "", view.refresh, inputs)
+        views[view.name] = view._replace(inputs=inputs, alias=alias if alias in read else None)
     graph = {name: [table for table in view.inputs if table in views] for name, view in views.items()}
     try:
         return [views[name] for name in TopologicalSorter(graph).static_order()]
@@ -116,7 +129,7 @@ def refresh_views(warehouse: Warehouse, views: list[OwnView]) -> Iterator[Comput
 
 def stored_views(warehouse: Warehouse) -> list[Table]:
     """The configured views that have a table, each with the columns that it has now."""
-    names = [view.name for view in warehouse.settings.views]
+    names = [view.name for view in own_views(warehouse.settings)]
     return [table for name in names if (table := _stored_table(warehouse, name)) is not None]
 
 
@@ -178,7 +191,7 @@ def _mark(warehouse: Warehouse, table: Table, view: OwnView) -> Mark:
 
 def _refresh_full(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table]) -> int:
     for name, table in inputs.items():
-        warehouse.read(table).createOrReplaceTempView(name)
+        _register(view, name, warehouse.read(table))
     rows = warehouse.spark.sql(view.sql).toArrow()
     _check(view, rows)
     old = _stored_table(warehouse, view.name)
@@ -205,7 +218,7 @@ def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Tabl
                 "SELECT a.* FROM _all_rows a LEFT SEMI JOIN _touched t "
                 "ON t.pipeline_id = a.pipeline_id AND t.update_id = a.update_id"
             )
-        rows.createOrReplaceTempView(name)
+        _register(view, name, rows)
     new = warehouse.spark.sql(view.sql).toArrow()
     _check(view, new)
     there = _stored_table(warehouse, view.name)
@@ -228,6 +241,12 @@ def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Tabl
         )
     warehouse.append_rows(there, new)
     return int(new.num_rows)
+
+
+def _register(view: OwnView, name: str, rows: DataFrame) -> None:
+    rows.createOrReplaceTempView(name)
+    if view.alias and name == contracts.UNION.name:
+        rows.createOrReplaceTempView(view.alias)
 
 
 def _equal(old: pa.Table, new: pa.Table) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.marts.news import News, NewsDesk
-from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, Mart, view
+from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, REQUESTS, Mart, view
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import STANDING, Table
 from monitoring_platform.warehouse.looking import ask, stored
@@ -294,16 +294,25 @@ class Refresher:
         return self._cutoffs[key]
 
     def _find_cutoff(self, news: News) -> datetime:
-        known = stored(
-            self._warehouse,
-            PIPELINE_RUNS,
-            ["start_ts"],
-            _SEMI.format("pipeline_id, update_id"),
-            wanted=news.updates(),
+        """Monday of the oldest of: the new events, the touched updates, and the requests that these may belong to."""
+        updates, warehouse = news.updates(), self._warehouse
+        runs = stored(
+            warehouse, PIPELINE_RUNS, ["start_ts", "request_id"], _SEMI.format("pipeline_id, update_id"), wanted=updates
         )
-        begun = pc.min(known["start_ts"]).as_py()
-        oldest = datetime.fromisoformat(pc.min(news.events["event_date"]).as_py()).replace(tzinfo=timezone.utc)
-        first = min(begun, oldest) if begun else oldest
+        day = datetime.fromisoformat(pc.min(news.events["event_date"]).as_py()).replace(tzinfo=timezone.utc)
+        first = min(day, pc.min(runs["start_ts"]).as_py() or day)
+        # A retry without request_id continues the newest request of its pipeline.
+        requests = stored(
+            warehouse,
+            REQUESTS,
+            ["start_ts"],
+            f"{_SEMI.format('pipeline_id')} WHERE start_ts >= TIMESTAMPTZ '{first - _LOOKBACK}' "
+            "AND (request_id IN (SELECT request_id FROM touched) OR last_start_ts = "
+            "(SELECT max(n.last_start_ts) FROM requests n WHERE n.pipeline_id = requests.pipeline_id))",
+            wanted=_column(news.pipelines()),
+            touched=runs,
+        )
+        first = min(first, pc.min(requests["start_ts"]).as_py() or first)
         midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight - timedelta(days=midnight.weekday())
 
@@ -349,8 +358,10 @@ class Refresher:
         if cutoff:
             is_time = pa.types.is_timestamp(table.schema.field(str(mart.window)).type)
             start = f"TIMESTAMPTZ '{cutoff}'" if is_time else f"DATE '{cutoff.date()}'"
-            where += f' WHERE "{mart.window}" >= {start}'
-        old = stored(warehouse, table, None, where, wanted=scope)
+            # A row may have come into the window only now (a request of last week that is retried).
+            same = " AND ".join(f'f."{key}" = "{table.name}"."{key}"' for key in table.keys)
+            where += f' WHERE "{mart.window}" >= {start} OR EXISTS (SELECT 1 FROM fresh f WHERE {same})'
+        old = stored(warehouse, table, None, where, wanted=scope, fresh=new.select(list(table.keys)))
         pipelines = _save(warehouse, table, new, old, report)
         self._changes[mart.name] = _Change(news.since, pipelines)
 

@@ -105,7 +105,7 @@ MARTS: tuple[Mart, ...] = (
     Mart(definitions.HOOKS, "event", event_types=("hook_progress",)),
     Mart(definitions.DRIFT_DAYS, "day"),
     # from other marts
-    Mart(REQUESTS, "pipeline", (PIPELINE_RUNS.name,)),
+    Mart(REQUESTS, "pipeline", (PIPELINE_RUNS.name,), window="last_start_ts"),
     Mart(EVENTS_SUMMARY, "pipeline", (PIPELINE_RUNS.name,), window="run_start_time"),
     Mart(activity.DAILY_TRENDS, "pipeline", ("pipeline_runs", "requests", "flow_hours"), window="day"),
     Mart(quality.WEEKLY_QUALITY, "pipeline", ("expectation_days", "pipeline_runs"), window="week_start"),
@@ -116,7 +116,7 @@ MARTS: tuple[Mart, ...] = (
         ("flow_metrics", "pipeline_runs", "operation_progress"),
         window="run_start_ts",
     ),
-    Mart(flows.BACKLOG_TRENDS, "pipeline", ("flow_hours", "pipeline_runs")),
+    Mart(flows.BACKLOG_TRENDS, "pipeline", ("flow_hours", "pipeline_runs"), window="last_hour_ts"),
     Mart(flows.FLOW_LIVENESS, "pipeline", ("flow_metrics", "pipeline_runs")),
     Mart(definitions.SCHEMA_CHANGES, "pipeline", ("dataset_schemas", "pipeline_runs"), window="changed_at"),
     Mart(

@@ -13,13 +13,13 @@ slow AS (
   SELECT * FROM completed WHERE usual_runs >= 3 AND duration_seconds >= 2 * usual_seconds
 ),
 flows AS (
-  SELECT f.*, f.duration_seconds - f.usual_seconds AS grown_seconds
+  SELECT f.*, coalesce(f.active_seconds, f.duration_seconds) - f.usual_seconds AS grown_seconds
   FROM flow_durations f JOIN slow USING (pipeline_id, update_id)
   QUALIFY row_number() OVER (PARTITION BY f.pipeline_id, f.update_id
                              ORDER BY grown_seconds DESC NULLS LAST, f.flow_name) = 1
 )
 SELECT s.pipeline_name, s.update_id, s.start_ts, round(s.usual_seconds / 60, 1) AS usual_minutes,
        round(s.duration_seconds / 60, 1) AS minutes, f.flow_name, f.usual_seconds AS flow_usual_seconds,
-       f.duration_seconds AS flow_seconds, f.rows_written, f.listing_seconds, s.pipeline_id
+       coalesce(f.active_seconds, f.duration_seconds) AS flow_seconds, f.rows_written, f.listing_seconds, s.pipeline_id
 FROM slow s LEFT JOIN flows f USING (pipeline_id, update_id)
 ORDER BY s.start_ts DESC, s.update_id

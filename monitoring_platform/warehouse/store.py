@@ -218,7 +218,11 @@ class Warehouse:
         writer.save(str(self.path(table)))
 
     def overwrite(self, table: Table, rows: DataFrame) -> None:
-        rows.select(*table.schema.names).write.format("delta").mode("overwrite").save(str(self.path(table)))
+        """Replace all rows in one commit, numbers widened to the contract's types (Delta refuses others)."""
+        from pyspark.sql.functions import col
+
+        columns = [col(c.name).cast("bigint") if c.type == pa.int64() else col(c.name) for c in table.columns]
+        rows.select(*columns).write.format("delta").mode("overwrite").save(str(self.path(table)))
 
     def stage(
         self, table: Table, columns: list[str], dates: Sequence[str], updates: pa.Table

@@ -33,17 +33,29 @@ HOUR, DAY = 3600, 86400
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A small fleet with every plant, after one cycle."""
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Warehouse]:
+    """A small fleet with every plant, after one cycle, and the truth about it."""
     folder = tmp_path_factory.mktemp("demo")
-    generate(folder, pipelines=30, days=10, seed=3, end=END)
+    truth = generate(folder, pipelines=30, days=10, seed=3, end=END)
     warehouse = Warehouse(load(folder / "monitoring.yaml"))
     ingest(warehouse, END)
     unite(warehouse)
     refresher = Refresher(warehouse)
     list(refresher.refresh_all(MARTS))
     refresher.save()
-    return warehouse
+    return truth, warehouse
+
+
+@pytest.fixture(scope="module")
+def demo(fleet: tuple[dict[str, Any], Warehouse]) -> Warehouse:
+    """Its tables."""
+    return fleet[1]
+
+
+@pytest.fixture(scope="module")
+def planted(fleet: tuple[dict[str, Any], Warehouse]) -> dict[str, dict[str, Any]]:
+    """Its planted problems by kind."""
+    return {plant["kind"]: plant for plant in fleet[0]["planted"]}
 
 
 def ask(warehouse: Warehouse, name: str) -> list[dict[str, Any]]:
@@ -134,12 +146,12 @@ def test_command_lists_shows_and_answers(site: Site) -> None:
 # What the demo fleet was planted with
 
 
-def test_slow_and_rising_examples_on_the_demo_fleet(demo: Warehouse) -> None:
+def test_slow_and_rising_examples_on_the_demo_fleet(demo: Warehouse, planted: Any) -> None:
     """R-RUN-09: both examples of the seed, a creeping failure rate and the flow behind a slow update."""
-    assert ask(demo, "rising_failure_rate")[0]["pipeline_name"] == "silver_subscriptions"
-    (slow,) = [row for row in ask(demo, "slower_by_which_flow") if row["pipeline_name"] == "bronze_payments"]
-    assert slow["minutes"] >= 2 * slow["usual_minutes"]
-    assert slow["flow_seconds"] > slow["flow_usual_seconds"]
+    decaying, slow = planted["decaying_rule"], planted["slow"]
+    assert ask(demo, "rising_failure_rate")[0]["pipeline_id"] == decaying["pipeline_id"]
+    found = {row["update_id"]: row["flow_name"] for row in ask(demo, "slower_by_which_flow")}
+    assert found[slow["details"]["update_id"]] == slow["details"]["flow"]
 
 
 def test_newest_errors_are_newest_first(demo: Warehouse) -> None:
@@ -149,13 +161,14 @@ def test_newest_errors_are_newest_first(demo: Warehouse) -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_night_errors_on_the_demo_fleet(demo: Warehouse) -> None:
+def test_night_errors_on_the_demo_fleet(demo: Warehouse, planted: Any) -> None:
     """R-ERR-02: one flow, one hour, one error group."""
-    first = ask(demo, "error_pattern")[0]
-    assert (first["pipeline_name"], first["hour"], first["flow_name"]) == (
-        "silver_product_inventory",
-        3,
-        "silver_product_inventory",
+    first, plant = ask(demo, "error_pattern")[0], planted["night_errors"]
+    assert (first["pipeline_id"], first["hour"], first["flow_name"], first["failures"]) == (
+        plant["pipeline_id"],
+        plant["details"]["hour"],
+        plant["details"]["flow"],
+        len(plant["details"]["update_ids"]),
     )
 
 

@@ -11,6 +11,7 @@ from monitoring_platform.config import (
     Engine,
     FilesSource,
     Ingest,
+    LakehousePlumber,
     Pipelines,
     Redaction,
     Schedule,
@@ -159,7 +160,7 @@ pipelines:
 def test_every_field_is_described_in_one_line() -> None:
     models: list[type[BaseModel]] = [
         *(Settings, Warehouse, Engine, FilesSource, DeltaSource, Pipelines, Ingest, Coverage, Checks, Schedule),
-        Redaction,
+        *(Redaction, LakehousePlumber),
     ]
     descriptions = [info.description or "" for model in models for info in model.model_fields.values()]
     assert [text for text in descriptions if not text or "\n" in text] == []
@@ -318,6 +319,7 @@ coverage:
   stale_after_hours: 48.0
 checks:
   min_pass_rate_pct: 99.0
+  stalled_after_minutes: 60.0
 views: []
 schedule:
   sensor: true

@@ -196,10 +196,20 @@ def test_fleet_of_any_size_has_unique_names_and_ids(size: int) -> None:
     assert len({p.id for p in fleet}) == len({p.name for p in fleet}) == size
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
+def test_a_new_demo_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    """Also of the warehouse that was made of it: two fleets in one would be the truth of neither."""
+    generate(tmp_path, pipelines=1, days=1, end=END)
+    (tmp_path / "warehouse" / "pipelines").mkdir(parents=True)
+    generate(tmp_path, pipelines=1, days=2, end=END)
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize("name", ["logs", "delta_logs", "warehouse"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
     with pytest.raises(FileExistsError, match="choose another folder"):
         generate(tmp_path, pipelines=1, days=1, end=END)
+    assert (tmp_path / name).exists()
 
 
 def test_an_end_without_zone_is_refused(tmp_path: Path) -> None:

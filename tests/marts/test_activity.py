@@ -446,12 +446,12 @@ def test_flow_durations(site: Site) -> None:
     site.cycle()
     names = ("flow_name", "duration_seconds", "active_seconds", "duration_rank", "critical_seconds", "is_bottleneck")
     assert by(site.rows("flow_durations", update_id="u6"), *names) == [
-        ("a", 60.0, 40.0, 2, 30.0, False),
+        ("a", 60.0, 40.0, 2, 10.0, False),  # queued for 20 s, worked from 20 to 60, from 30 on under b
         ("b", 70.0, 70.0, 1, 70.0, True),
         ("c", 5.0, 5.0, 3, 0.0, False),
     ]
     shares = {r["flow_name"]: r["critical_share_pct"] for r in site.rows("flow_durations", update_id="u6")}
-    assert shares == pytest.approx({"a": 30.0, "b": 70.0, "c": 0.0})
+    assert shares == pytest.approx({"a": 12.5, "b": 87.5, "c": 0.0})
     usual = {r["update_id"]: (r["usual_seconds"], r["usual_runs"]) for r in site.rows("flow_durations", flow_name="b")}
     assert usual == {
         "u0": (None, 0),

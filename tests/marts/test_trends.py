@@ -107,7 +107,6 @@ def test_a_request_over_two_weeks_is_one(site: Site) -> None:
     is_as_rebuilt(site, "requests", "pipeline_activity")
 
 
-@pytest.mark.xfail(strict=True, reason="refresh: the week of the request's first attempt is not recomputed")
 def test_a_request_over_two_weeks_changes_the_day_on_which_it_began(site: Site) -> None:
     """R-DUR-03, R-RUN-08: it began on Sunday and did not fail after all."""
     over_two_weeks(site)

@@ -131,13 +131,13 @@ FLOW_DURATIONS = table(
     status text Last status of the flow.
     duration_seconds double First to last event, waiting included.
     active_seconds double From the first STARTING or RUNNING; null = never active.
-    duration_rank long 1 = the flow of the update that took longest.
+    duration_rank long 1 = the flow of the update that worked longest (active_seconds, else duration_seconds).
     critical_seconds double Seconds in which no flow that ends later was active: what the update would gain without it.
     critical_share_pct double Share of the critical path of the update; null = the path has no length.
     is_bottleneck bool The flow with the largest share.
-    usual_seconds double Median of its 10 completed runs before, within 35 days; null = none.
+    usual_seconds double Median work of its 10 completed runs before, within 35 days; null = none.
     usual_runs long How many those are.
-    times_usual double duration_seconds / usual_seconds; null = no usual.
+    times_usual double active_seconds (else duration_seconds) / usual_seconds; null = no usual.
     rows_written long Rows written; null = not reported.
     peak_backlog_bytes long Largest snapshot; null = not reported.
     listing_seconds double Longest Auto Loader listing: slow with few rows means waiting. Null = none reported.
