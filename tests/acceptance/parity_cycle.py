@@ -25,6 +25,7 @@ from monitoring_platform.config import load
 from monitoring_platform.marts.refresh import MARTS, rebuild
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.maintenance import maintain
 from monitoring_platform.warehouse.store import Warehouse
 from tests.conftest import NOW, Site
 
@@ -62,6 +63,19 @@ RELIED_ON = {
     "(unix_micros(TIMESTAMP'2026-01-01 00:00:00.1Z') - unix_micros(TIMESTAMP'2026-01-01 00:00:00Z')) / 1e6",
     "exact percentile": "SELECT percentile(a, 0.3), median(a) FROM VALUES (1.1D), (2.3D), (7.7D) t(a)",
     "local time": "SELECT from_utc_timestamp(TIMESTAMP'2026-03-29 01:30:00Z', 'Europe/Berlin'), dayofweek(DATE'1969-12-28')",
+    "lambdas": "SELECT filter(array('a', NULL), x -> x IS NOT NULL), aggregate(array(1L, 2L), CAST(NULL AS BIGINT), "
+    "(t, x) -> try_add(coalesce(t, 0L), x))",
+    "explode of structs": "SELECT a, s.x FROM (SELECT a, explode(l) AS s FROM (SELECT 1 AS a, "
+    "array(named_struct('x', 'p'), named_struct('x', 'q')) AS l UNION ALL SELECT 2, NULL))",
+    "last part of a name": r"SELECT regexp_extract('`m`.`s`.`t`', '([^.`]+)`?$', 1), regexp_extract('t', '([^.`]+)`?$', 1)",
+    "windows to the end": "SELECT a, min(a) OVER (ORDER BY a ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) "
+    "FROM VALUES (1), (3), (2) t(a) ORDER BY a",
+    "hours and weeks": "SELECT date_trunc('HOUR', TIMESTAMP'2026-03-29 01:59:59Z'), "
+    "CAST(date_trunc('WEEK', DATE'2026-03-01') AS DATE), date_sub(DATE'2026-03-01', 7)",
+    "hour in a zone that a column names": "SELECT hour(from_utc_timestamp(TIMESTAMP'2026-03-29 01:30:00Z', z)), "
+    "(dayofweek(DATE'2026-03-29') + 5) % 7 + 1 FROM VALUES ('Europe/Berlin') t(z)",
+    "percentile of integers": "SELECT percentile(a, 0.95) FROM VALUES (1L), (2L), (10L) t(a)",
+    "null-safe comparison": "SELECT NOT NULL <=> 'a', NOT NULL <=> NULL, greatest(0L, NULL), least(2L, 1L)",
     "rounding by hand": "SELECT floor(a * 100 + 0.5) / 100 FROM VALUES (1.005D), (0.285D), (2.675D) t(a)",
 }
 
@@ -119,6 +133,28 @@ def make_spark_tables(place: Site, folder: Path) -> None:
     spark.sql(f"ALTER TABLE delta.`{folder / 'mapped'}` RENAME COLUMN renamed TO details")
 
 
+def stream_union(place: Site, folder: Path) -> list[int]:
+    """What a streaming reader of the union gets: events at first, and distinct ones after maintenance and a cycle."""
+    spark, union = place.warehouse.spark, str(place.warehouse.path("all_pipelines_event_log"))
+
+    def read() -> list[Any]:
+        stream = spark.readStream.format("delta").load(union).select("pipeline_id", "event_id").writeStream
+        stream = stream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+        stream.trigger(availableNow=True).start(str(folder / "read")).awaitTermination()
+        return spark.read.parquet(str(folder / "read")).collect()
+
+    first = len(read())
+    later = NOW + timedelta(days=9)
+    for day in (later, later + timedelta(days=1)):
+        maintain(place.warehouse, (*STANDING, *TABLES), day)
+    compacted = place.warehouse.open("all_pipelines_event_log").history(1)[0]["operation"] == "OPTIMIZE"
+    line = json.dumps({"id": "streamed", "timestamp": "2026-01-01T00:00:09Z", "origin": {"pipeline_id": "p"}})
+    (place.folder / "sources" / "files" / "streamed.jsonl").write_text(line + "\n", encoding="utf-8")
+    place.cycle(later)
+    rows = read()
+    return [first, len(rows), len(set(rows)), int(compacted)]
+
+
 def main(engine_json: str, deliveries: Path, folder: Path, out: Path) -> None:
     engine = json.loads(engine_json)
     place = site(folder, engine, out / "warehouse")
@@ -146,6 +182,7 @@ def main(engine_json: str, deliveries: Path, folder: Path, out: Path) -> None:
     report["answers"] = {name: answer(place.warehouse.spark, query) for name, query in (AVOIDED | RELIED_ON).items()}
     if engine["name"] == "spark":
         make_spark_tables(place, out / "made")
+        report["streamed"] = stream_union(place, out / "streamed")
     (out / "report.json").write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
 
 

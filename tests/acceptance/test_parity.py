@@ -655,6 +655,15 @@ def test_spark_says_the_same(embedded: Ran, spark: Ran) -> None:
 
 
 @needs_spark
+def test_a_streaming_reader_sees_each_event_once(spark: Ran) -> None:
+    """R-UNI-13: the platform's own maintenance, which rewrites days that are over, neither breaks it nor repeats rows."""
+    first, read, distinct, compacted = spark.report["streamed"]
+    events = spark.table("3", "all_pipelines_event_log").num_rows
+    assert (first, read, distinct) == (events, events + 1, events + 1)
+    assert compacted
+
+
+@needs_spark
 @pytest.mark.parametrize("name", RELIED_ON)
 def test_what_the_tables_rely_on_is_the_same(embedded: Ran, spark: Ran, name: str) -> None:
     """What the SQL of this project uses, beside what the tables themselves show (R-NEW-10)."""
