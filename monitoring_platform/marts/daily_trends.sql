@@ -1,6 +1,12 @@
 -- One row per (pipeline_id, day): what a pipeline did on one UTC day. Updates and requests count on the day they began,
 -- rows on the day they were written, so that an update that never ends has figures for each day.
-WITH runs AS (
+WITH timed AS (
+  -- Whole microseconds, so that sums and percentiles depend neither on the order nor on the engine.
+  SELECT *, CAST(floor(duration_seconds * 1000000 + 0.5) AS BIGINT) AS duration_micros
+  FROM pipeline_runs
+  WHERE run_kind = 'normal'
+),
+runs AS (
   SELECT pipeline_id, CAST(start_ts AS DATE) AS day,
          count(*) AS runs,
          count(CASE WHEN status = 'COMPLETED' THEN 1 END) AS completed_runs,
@@ -8,14 +14,11 @@ WITH runs AS (
          count(CASE WHEN status = 'CANCELED' THEN 1 END) AS canceled_runs,
          count(CASE WHEN end_ts IS NULL THEN 1 END) AS open_runs,
          count(CASE WHEN attempt_number > 1 THEN 1 END) AS retries,
-         -- Whole microseconds are summed, so that the average does not depend on the order.
-         CAST(sum(CAST(floor(duration_seconds * 1000000 + 0.5) AS BIGINT)) AS DOUBLE)
-           / nullif(count(duration_seconds), 0) / 1000000 AS avg_duration_seconds,
+         CAST(sum(duration_micros) AS DOUBLE) / nullif(count(duration_micros), 0) / 1000000 AS avg_duration_seconds,
          max(duration_seconds) AS max_duration_seconds,
-         percentile(duration_seconds, 0.5) AS p50_duration_seconds,
-         percentile(duration_seconds, 0.95) AS p95_duration_seconds
-  FROM pipeline_runs
-  WHERE run_kind = 'normal'
+         floor(percentile(duration_micros, 0.5) + 0.5) / 1e6 AS p50_duration_seconds,
+         floor(percentile(duration_micros, 0.95) + 0.5) / 1e6 AS p95_duration_seconds
+  FROM timed
   GROUP BY pipeline_id, CAST(start_ts AS DATE)
 ),
 asked AS (

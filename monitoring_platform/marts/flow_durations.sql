@@ -6,6 +6,7 @@ WITH flows AS (
          r.start_ts AS run_start_ts,
          -- Queueing is no work: from the first STARTING or RUNNING, where the flow says so.
          coalesce(f.active_seconds, f.duration_seconds) AS work_seconds,
+         CAST(floor(coalesce(f.active_seconds, f.duration_seconds) * 1000000 + 0.5) AS BIGINT) AS work_micros,
          unix_micros(f.last_event_ts)
            - CAST(floor(coalesce(f.active_seconds, f.duration_seconds) * 1000000 + 0.5) AS BIGINT) AS begin_micros,
          unix_micros(f.last_event_ts) AS end_micros
@@ -29,7 +30,7 @@ shared AS (
   FROM paths
 ),
 finished AS (
-  SELECT pipeline_id, flow_name, update_id, run_start_ts, work_seconds,
+  SELECT pipeline_id, flow_name, update_id, run_start_ts, work_micros,
          row_number() OVER (PARTITION BY pipeline_id, flow_name ORDER BY run_start_ts, update_id) AS place
   FROM flows
   WHERE upper(status) = 'COMPLETED' AND run_kind = 'normal' AND NOT coalesce(is_full_refresh, false)
@@ -45,7 +46,7 @@ placed AS (
 ),
 usual AS (
   SELECT c.pipeline_id, c.update_id, c.flow_name,
-         percentile(p.work_seconds, 0.5) AS usual_seconds, count(*) AS usual_runs
+         floor(percentile(p.work_micros, 0.5) + 0.5) / 1e6 AS usual_seconds, count(*) AS usual_runs
   FROM placed c
   JOIN finished p
     ON p.pipeline_id = c.pipeline_id AND p.flow_name = c.flow_name

@@ -7,11 +7,11 @@ SELECT pipeline_id, update_id, flow_name, date_trunc('HOUR', event_ts) AS hour_t
        try_sum(num_output_rows) AS rows_output, try_sum(num_output_bytes) AS output_bytes,
        CAST(sum(discovery_latency_ms) AS DOUBLE) / nullif(count(discovery_latency_ms), 0) AS avg_discovery_latency_ms,
        max(discovery_latency_ms) AS max_discovery_latency_ms,
-       percentile(discovery_latency_ms, 0.95) AS p95_discovery_latency_ms,
+       floor(percentile(discovery_latency_ms, 0.95) * 1000 + 0.5) / 1000 AS p95_discovery_latency_ms,
        CAST(sum(batch_processing_time_ms) AS DOUBLE) / nullif(count(batch_processing_time_ms), 0)
          AS avg_batch_processing_time_ms,
        max(batch_processing_time_ms) AS max_batch_processing_time_ms,
-       percentile(batch_processing_time_ms, 0.95) AS p95_batch_processing_time_ms,
+       floor(percentile(batch_processing_time_ms, 0.95) * 1000 + 0.5) / 1000 AS p95_batch_processing_time_ms,
        min(event_time_min) AS event_time_min, max(event_time_max) AS event_time_max,
        max(event_ts) AS last_emission_ts
 FROM events

@@ -30,7 +30,8 @@ first_errors AS (
   WHERE f.kind = 'failed'
 ),
 finished AS (
-  SELECT *, row_number() OVER (PARTITION BY pipeline_id ORDER BY start_ts DESC, update_id DESC) AS age
+  SELECT *, CAST(floor(duration_seconds * 1000000 + 0.5) AS BIGINT) AS duration_micros,
+         row_number() OVER (PARTITION BY pipeline_id ORDER BY start_ts DESC, update_id DESC) AS age
   FROM pipeline_runs
   WHERE run_kind = 'normal' AND status = 'COMPLETED' AND NOT coalesce(is_full_refresh, false)
 ),
@@ -38,8 +39,8 @@ durations AS (
   SELECT pipeline_id,
          max(CASE WHEN age = 1 THEN rows_written END) AS latest_rows_written,
          max(CASE WHEN rows_written > 0 THEN end_ts END) AS last_change_ts,
-         percentile(CASE WHEN age <= 5 THEN duration_seconds END, 0.5) AS recent_seconds,
-         percentile(CASE WHEN age BETWEEN 6 AND 15 THEN duration_seconds END, 0.5) AS earlier_seconds,
+         floor(percentile(CASE WHEN age <= 5 THEN duration_micros END, 0.5) + 0.5) / 1e6 AS recent_seconds,
+         floor(percentile(CASE WHEN age BETWEEN 6 AND 15 THEN duration_micros END, 0.5) + 0.5) / 1e6 AS earlier_seconds,
          count(CASE WHEN age BETWEEN 6 AND 15 THEN duration_seconds END) AS earlier_runs
   FROM finished
   GROUP BY pipeline_id

@@ -2,7 +2,8 @@
 -- full. Full refreshes that were asked for and a first build are none; NO_OP neither begins nor ends an episode.
 WITH decisions AS (
   SELECT d.pipeline_id, d.flow_name, d.update_id, d.technique, d.reasons, d.offending_tables, d.offending_expressions,
-         d.event_ts, r.start_ts, f.duration_seconds, f.flow_id,
+         d.event_ts, r.start_ts, f.flow_id,
+         CAST(floor(f.duration_seconds * 1000000 + 0.5) AS BIGINT) AS duration_micros,
          row_number() OVER (PARTITION BY d.pipeline_id, d.flow_name, d.update_id
                             ORDER BY d.event_ts DESC, d.event_id DESC) AS age
   FROM refresh_decisions d
@@ -36,13 +37,14 @@ episodes AS (
          max(CASE WHEN place_in_episode = 1 THEN offending_tables END) AS offending_tables,
          max(CASE WHEN place_in_episode = 1 THEN offending_expressions END) AS offending_expressions,
          bool_or(CASE WHEN place_in_episode = 1 THEN flow_id <> previous_flow_id END) AS flow_id_changed,
-         count(duration_seconds) AS timed_runs,
-         sum(CAST(floor(duration_seconds * 1000000 + 0.5) AS BIGINT)) AS full_micros
+         count(duration_micros) AS timed_runs,
+         sum(duration_micros) AS full_micros
   FROM full_runs
   GROUP BY pipeline_id, flow_name, increments_before
 ),
 usual AS (
-  SELECT e.pipeline_id, e.flow_name, e.increments_before, percentile(o.duration_seconds, 0.5) AS usual_seconds
+  SELECT e.pipeline_id, e.flow_name, e.increments_before,
+         floor(percentile(o.duration_micros, 0.5) + 0.5) / 1e6 AS usual_seconds
   FROM episodes e
   JOIN ordered o
     ON o.pipeline_id = e.pipeline_id AND o.flow_name = e.flow_name AND o.technique = 'incremental'

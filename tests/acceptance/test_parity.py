@@ -628,19 +628,13 @@ def test_rebuild_gives_what_the_increments_gave_embedded(embedded: Ran) -> None:
     assert_rebuilt(embedded)
 
 
-@needs_spark
-def test_rebuild_gives_what_the_increments_gave_spark(spark: Ran) -> None:
-    """The same on Apache Spark."""
-    assert_rebuilt(spark)
-
-
 def assert_rebuilt(ran: Ran) -> None:
     for mart in MARTS:
         assert_same_rows(mart.name, ran.table("3", mart.name), ran.table("rebuilt", mart.name))
 
 
 @needs_spark
-@pytest.mark.parametrize("moment", [*CYCLES, "rebuilt"])
+@pytest.mark.parametrize("moment", CYCLES)
 def test_spark_gives_the_same_tables(embedded: Ran, spark: Ran, moment: str) -> None:
     """Every table after every cycle, row for row, doubles exactly (R-UNI-01, R-UNI-03, R-NEW-10)."""
     assert_same(embedded, spark, moment)

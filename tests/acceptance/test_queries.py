@@ -87,7 +87,7 @@ def only(rows: list[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_each_query_answers_on_the_demo_fleet(demo: Warehouse, name: str) -> None:
-    """R-DASH-05: each parses, runs and answers."""
+    """R-DASH-02, R-DASH-05, R-PEER-13: each parses, runs and answers, from typed columns."""
     rows = ask(demo, name)
     assert bool(rows) == (name not in WITHOUT_ANSWER)
 

@@ -200,6 +200,7 @@ tags: {literal: "$${bundle.target}", twice: "${ENV}-${ENV}", nested: "${NESTED}"
 
 
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CFG-14: names are set once for each environment."""
     monkeypatch.setenv("MP_CATALOG", "main")
     Path("m.yaml").write_text("warehouse: {catalog: '${MP_CATALOG}', schema: s}\nsources: []\n")
     assert load("m.yaml").warehouse.catalog == "main"

@@ -203,7 +203,7 @@ def plan(
 
 
 def test_refresh_decisions(site: Site) -> None:
-    """R-LIN-02: chosen technique, the issue that prevented the other one, sizes; an unreported size is null, not 0."""
+    """R-LIN-02, R-CLU-02: chosen technique, the issue that prevented the other one, sizes; an unreported size is null, not 0."""
     issue = {
         "issue_type": "PLAN_NOT_DETERMINISTIC",
         "plan_not_deterministic_sub_type": "TIME_FUNCTION",
