@@ -283,6 +283,8 @@ class Refresher:
         for name in mart.inputs:
             _view(self._warehouse, name, pipelines, cutoff - _LOOKBACK if cutoff else None)
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
+        if len(pipelines) > _MANY_PIPELINES:
+            rows = _matching(rows, _column(pipelines), "SEMI")
         return (rows.filter(_since(mart, cutoff)) if cutoff else rows), cutoff
 
     def _cutoff(self, news: News) -> datetime:

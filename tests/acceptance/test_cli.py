@@ -133,3 +133,49 @@ def test_hostile_names_reach_no_markup(site: Site) -> None:
     site.write("a.jsonl", flow("1", 0, "f", {"status": "RUNNING"}, pipeline_name="[red]x[/red]"))
     site.cycle()
     assert "[red]x[/red]" in run(site, "status", "--all").stdout
+
+
+def test_views_of_ones_own_run_with_the_cycle(make_site: Any) -> None:
+    """R-CFG-10: they are there after the run and answer `sql`; one that fails is named, exit 1, the others are done."""
+    views = (
+        "views:\n"
+        "  - {name: fine, sql: SELECT status AS s FROM pipeline_runs}\n"
+        "  - {name: broken, sql: SELECT no_such_column FROM pipeline_runs}\n"
+    )
+    site = make_site("own", views)
+    site.write("a.jsonl", state("1", 0, "COMPLETED"))
+    result = run(site, "run")
+    assert result.returncode == 1
+    assert "1 of 2 views" in result.stdout
+    assert "broken" in result.stdout
+    assert json.loads(run(site, "sql", "SELECT * FROM fine", "--json").stdout) == [{"s": "COMPLETED"}]
+    wrong = make_site("cycle", "views:\n  - {name: a, sql: SELECT * FROM b}\n  - {name: b, sql: SELECT * FROM a}\n")
+    result = run(wrong, "validate")
+    assert result.returncode == 2
+    assert "depend on each other in a cycle" in result.stderr
+
+
+def test_a_stalled_flow_is_flagged(site: Site) -> None:
+    """R-NEW-05: an open update of three days with a backlog and no batch for hours is stalled; without news of one, unknown."""
+    origin = {"pipeline_id": "c", "pipeline_name": "endless"}
+    site.write(
+        "a.jsonl",
+        event("1", 0, "create_update", {"cause": "USER_ACTION", "config": {"continuous": True}}, **origin),
+        state("2", 1, "RUNNING", **origin),
+        *(
+            flow(f"b{day}", day * 86_400 + 600, "busy", {"metrics": {"num_output_rows": 5, "backlog_bytes": 99}},
+                 batch_id=day, **origin)
+            for day in range(3)
+        ),
+        flow("u", 2 * 86_400 + 600, "silent", {"status": "RUNNING"}, **origin),
+    )  # fmt: skip
+    assert run(site, "run", "--now", "2026-01-03T12:00:00Z").returncode == 0
+
+    def stalled(now: str) -> list[str]:
+        found = json.loads(run(site, "status", "--now", now, "--json").stdout)["attention"]
+        return [row["flow_name"] for one in found if one["check"] == "no_stalled_flows" for row in one["offenders"]]
+
+    assert stalled("2026-01-03T00:30:00Z") == []
+    assert stalled("2026-01-03T12:00:00Z") == ["busy"]
+    assert [row["rows_written"] for row in sorted(site.rows("daily_trends"), key=lambda r: r["day"])] == [5, 5, 5]
+    assert site.row("flow_liveness", flow_name="silent")["state"] == "unknown"

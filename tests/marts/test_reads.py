@@ -36,3 +36,14 @@ def test_a_touched_update_is_read_and_little_else(site: Site) -> None:
     assert read == {"files_read": 3, "rows_scanned": 61, "rows_read": 3}
     assert {report.mart: report.written for report in reports} == {"flow_metrics": 0, "pipeline_runs": 1, "requests": 1}
     assert site.row("pipeline_runs", **last)["status"] == "COMPLETED"
+
+
+def test_more_touched_pipelines_than_a_filter_names(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-RUN-08: rows of pipelines that nothing touched are neither written again nor doubled."""
+    monkeypatch.setattr("monitoring_platform.marts.refresh._MANY_PIPELINES", 0)
+    site.write("a.jsonl", state("1", 0, "RUNNING"), state("2", 0, "COMPLETED", pipeline_id="q"))
+    site.cycle()
+    site.write("a.jsonl", state("3", 60, "COMPLETED"))
+    _, _, reports = site.cycle()
+    assert {report.mart: report.written for report in reports}["requests"] == 1
+    assert sorted(row["pipeline_id"] for row in site.rows("requests")) == ["p", "q"]
