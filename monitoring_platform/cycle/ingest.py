@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle import ledger, quarantine
-from monitoring_platform.cycle.reading import normalised, read_chunk
+from monitoring_platform.cycle.reading import normalised, packed, read_chunk, unpacked, warm_up
 from monitoring_platform.event_log.normalise import Normalised
 from monitoring_platform.event_log.redact import Policy, redact_text
 from monitoring_platform.event_log.schema import EVENT, QUARANTINE
@@ -250,12 +250,13 @@ def _read_all(
     streams, policy = settings.ingest.max_concurrent_streams, policy_of(settings)
     limit = max(_LEAST_CHUNK, settings.ingest.batch_events // streams)  # bounds what all open reads hold together
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
-    running: dict[Future[tuple[Normalised, Chunk]], tuple[Source, Log, Cursor | None]] = {}
+    running: dict[Future[Any], tuple[Source, Log, Cursor | None]] = {}
     with _readers(sum(cursor is None for _, _, cursor in waiting), streams) as pool:
+        read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
         while waiting or running:
             while waiting and len(running) < streams:
                 task = waiting.pop()
-                running[pool.submit(read_chunk, *task, limit, policy, now)] = task
+                running[pool.submit(read, *task, limit, policy, now)] = task
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 source, log, cursor = running.pop(future)
@@ -269,14 +270,13 @@ def _readers(unread: int, streams: int) -> Executor:
     """Threads; processes where many logs were never read, because then parsing is most of the work."""
     workers = min(streams, os.cpu_count() or 1)
     if unread >= _MANY_LOGS and workers > 1:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([read_chunk.__module__])  # imported once, not in every process
-        return ProcessPoolExecutor(workers, context)
+        warm_up()
+        return ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"))
     return ThreadPoolExecutor(streams, "read")
 
 
 def _outcome(
-    future: Future[tuple[Normalised, Chunk]],
+    future: Future[Any],
     source: Source,
     log: Log,
     cursor: Cursor | None,
@@ -286,7 +286,8 @@ def _outcome(
     warehouse: Warehouse,
 ) -> Outcome:
     try:
-        return future.result()
+        result: Any = future.result()
+        return unpacked(result) if isinstance(result[0], list) else result
     except NeedsEngine:
         return _with_engine(source, log, cursor, limit, policy, now, warehouse)
     except SourceError as error:

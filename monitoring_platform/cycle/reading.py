@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from datetime import datetime
+from multiprocessing import forkserver
+
+import pyarrow as pa
+from pyarrow import ipc
 
 from monitoring_platform.event_log.normalise import Normalised, Place, normalise
 from monitoring_platform.event_log.redact import Policy
 from monitoring_platform.sources.base import Chunk, Cursor, Log, Source
+
+
+def warm_up() -> None:
+    """Start the server that reading processes are forked from; it imports this module while the caller goes on."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload([__name__])
+    forkserver.ensure_running()
+
+
+def packed(
+    source: Source, log: Log, cursor: Cursor | None, limit: int, policy: Policy, now: datetime
+) -> tuple[list[pa.Buffer], Chunk]:
+    """`read_chunk` for another process: tables as Arrow streams, which pass far faster than pickled ones."""
+    rows, chunk = read_chunk(source, log, cursor, limit, policy, now)
+    return [_stream(table) for table in rows], chunk
+
+
+def unpacked(result: tuple[list[pa.Buffer], Chunk]) -> tuple[Normalised, Chunk]:
+    """What `packed` gave, in the process that asked for it; nothing is copied."""
+    streams, chunk = result
+    return Normalised(*(ipc.open_stream(stream).read_all() for stream in streams)), chunk
+
+
+def _stream(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
 
 
 def read_chunk(
