@@ -109,7 +109,7 @@ def every_body() -> tuple[list[Row], list[Row], list[Row]]:
     snapshot = {"type": "CDC_SNAPSHOT", "status": "IN_PROGRESS", "progress_percent": 65.5, "estimated_completion_ms": 9,
                 "cdc_snapshot": {"target_table_name": "m.s.t", "snapshot_timestamp": 1737542400000,
                                  "snapshot_reason": "NEW_TABLE"}}  # fmt: skip
-    one = _update("d0", 0, _FIELDS, keep, _planned("COMPLETE_RECOMPUTE", first_build), "f1")
+    one = _update("d0", 10, _FIELDS, keep, _planned("COMPLETE_RECOMPUTE", first_build), "f1")
     two = _update("d1", DAY, _FIELDS, keep, _planned("ROW_BASED"), "f1")
     renamed = [{"name": "ok", "action": "FAIL"}, {"name": "newer", "action": "DROP"}]
     three = _update("d2", 8 * DAY, _CHANGED, renamed, _planned("COMPLETE_RECOMPUTE", issue), "f2")

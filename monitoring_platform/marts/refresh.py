@@ -105,7 +105,7 @@ def behind(warehouse: Warehouse) -> list[str]:
         if mart.scope == "whole" or not warehouse.exists(mart.table):
             continue
         mark = marks.of(mart.name)
-        if mark != latest and (mark is None or warehouse.added(contracts.UNION, mark)[0]):
+        if mark != latest and warehouse.added(contracts.UNION, mark)[0]:
             late.append(mart.name)
     return late
 

@@ -295,6 +295,8 @@ def test_a_batch_larger_than_a_message(site: Site, monkeypatch: pytest.MonkeyPat
     site.write("a.jsonl", *(state(str(i), i, "RUNNING") for i in range(5)))
     with site.warehouse.lock():
         site.cycle()
+        site.write("a.jsonl", state("5", 5, "COMPLETED"))
+        site.cycle()
         assert list((site.warehouse.root / ".staging").iterdir())
     assert not (site.warehouse.root / ".staging").exists()
-    assert site.row("pipeline_runs")["event_count"] == 5
+    assert site.row("pipeline_runs")["event_count"] == 6

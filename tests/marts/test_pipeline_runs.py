@@ -192,7 +192,7 @@ def test_a_late_end_changes_the_run_and_nothing_else_is_written(site: Site) -> N
         "pipeline_health": 1,
     }
     _, _, again = site.cycle()
-    assert [m.written for m in again] == [0] * 6
+    assert not any(m.written for m in again)
 
 
 def test_rows_written_by_kind(site: Site) -> None:
