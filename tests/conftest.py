@@ -16,15 +16,16 @@ import pytest
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import United, unite
-from monitoring_platform.marts.refresh import MARTS, Refreshed, Refresher
-from monitoring_platform.marts.registry import TABLES, Mart
-from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.demo import generate
+from monitoring_platform.marts.refresh import MARTS, Refreshed, Refresher, rebuild
+from monitoring_platform.marts.registry import BY_NAME, STOCK, Mart
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version
 from monitoring_platform.warehouse.store import Warehouse
 
 DATA = Path(__file__).parent / "data"
 EVENT_LOGS = DATA / "event_logs"
 NOW = datetime(2026, 1, 2, tzinfo=timezone.utc)
+FLEET_END = datetime(2026, 3, 10, 6, tzinfo=timezone.utc)
 # Machines that run these are slow and shared: no test is about time. In CI the examples are the same every time.
 hypothesis.settings.register_profile(
     "steady",
@@ -34,7 +35,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("steady")
 HAS_SPARK = (java_version() or 0) >= MINIMUM_JAVA
-_BY_NAME = {table.name: table for table in (*STANDING, *TABLES)}
 
 
 def pytest_configure() -> None:
@@ -47,6 +47,37 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in the last lines what was not run."""
     if not HAS_SPARK:
         terminalreporter.write_line(f"The Spark half of the parity suite was skipped: Java {MINIMUM_JAVA}+ not found.")
+
+
+def refresh_marts(warehouse: Warehouse, marts: Sequence[Mart] = MARTS) -> list[Refreshed]:
+    """Bring marts up to date, as a cycle does."""
+    refresher = Refresher(warehouse)
+    reports = list(refresher.refresh_all(marts))
+    refresher.save()
+    return reports
+
+
+def made_fleet(folder: Path, pipelines: int) -> tuple[dict[str, Any], Warehouse]:
+    """A small demo fleet with every plant, after one cycle: the truth about it and its tables."""
+    truth = generate(folder, pipelines=pipelines, days=10, seed=3, end=FLEET_END)
+    warehouse = Warehouse(load(folder / "monitoring.yaml"))
+    ingest(warehouse, FLEET_END)
+    unite(warehouse)
+    refresh_marts(warehouse)
+    return truth, warehouse
+
+
+def by(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    """These columns of rows, sorted as text, so that nulls have a place."""
+    return sorted((tuple(row[name] for name in names) for row in rows), key=repr)
+
+
+def is_as_rebuilt(site: Site, *tables: str) -> None:
+    """What the cycles wrote is what everything together gives, row for row."""
+    for name in tables:
+        before = sorted(site.rows(name), key=repr)
+        rebuild(site.warehouse, BY_NAME[name])
+        assert sorted(site.rows(name), key=repr) == before, name
 
 
 @dataclass
@@ -74,14 +105,11 @@ class Site:
         """Ingest, union, marts."""
         read = ingest(self.warehouse, now, **options)
         united = unite(self.warehouse)
-        refresher = Refresher(self.warehouse)
-        reports = list(refresher.refresh_all(self.marts))
-        refresher.save()
-        return read, united, reports
+        return read, united, refresh_marts(self.warehouse, self.marts)
 
     def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:
         """Rows of a table with these values."""
-        rows = self.warehouse.arrow(_BY_NAME[table]).to_pylist()
+        rows = self.warehouse.arrow(STOCK[table]).to_pylist()
         return [row for row in rows if all(row[name] == value for name, value in where.items())]
 
     def row(self, table: str, **where: Any) -> dict[str, Any]:

@@ -355,15 +355,6 @@ class Settings(_Model):
         """Remember the file."""
         self._file = _origin(context)
 
-    @field_validator("views")
-    @classmethod
-    def _view_names_are_unique(cls, views: tuple[View, ...]) -> tuple[View, ...]:
-        names = [view.name for view in views]
-        for index, name in enumerate(names):
-            if (first := names.index(name)) < index:
-                raise wrong(f"is also the name of views[{first}]. Give one of them another 'name'", index, "name")
-        return views
-
     @field_validator("time_zone")
     @classmethod
     def _is_known_zone(cls, value: str) -> str:
@@ -372,14 +363,15 @@ class Settings(_Model):
             raise wrong(f"is no time zone. Write its IANA name, for example {near[0] if near else 'Europe/Berlin'}")
         return value
 
-    @field_validator("sources")
+    @field_validator("sources", "views")
     @classmethod
-    def _names_are_unique(cls, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        names = [source.name for source in sources]
+    def _names_are_unique(cls, entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+        names = [entry.name for entry in entries]
         for index, name in enumerate(names):
             if (first := names.index(name)) < index:
-                raise wrong(f"is also the name of sources[{first}]. Give one of them another 'name'", index, "name")
-        return sources
+                problem = f"is also the name of {info.field_name}[{first}]. Give one of them another 'name'"
+                raise wrong(problem, index, "name")
+        return entries
 
     @property
     def config_path(self) -> Path:

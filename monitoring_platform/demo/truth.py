@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from monitoring_platform.demo.events import Json, iso
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -148,21 +151,21 @@ def resets(runs: Iterable[RunTruth]) -> list[Json]:
 
 def decisions(runs: Iterable[RunTruth]) -> dict[str, dict[str, str]]:
     """By update and flow of a materialized view: full, incremental or no_op."""
-    found: dict[str, dict[str, str]] = defaultdict(dict)
-    for run in runs:
-        for name, flow in run.flows.items():
-            if flow.technique is not None:
-                found[run.update_id][name] = flow.technique
-    return dict(found)
+    return _by_update_and_flow(runs, lambda flow: flow.technique)
 
 
 def listings(runs: Iterable[RunTruth]) -> dict[str, dict[str, int]]:
     """By update and flow: how long the listing of files took, in ms."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+    return _by_update_and_flow(runs, lambda flow: flow.listing_ms)
+
+
+def _by_update_and_flow(runs: Iterable[RunTruth], fact: Callable[[FlowTruth], T | None]) -> dict[str, dict[str, T]]:
+    """What is known of flows, of those of which it is."""
+    found: dict[str, dict[str, T]] = defaultdict(dict)
     for run in runs:
         for name, flow in run.flows.items():
-            if flow.listing_ms is not None:
-                found[run.update_id][name] = flow.listing_ms
+            if (value := fact(flow)) is not None:
+                found[run.update_id][name] = value
     return dict(found)
 
 

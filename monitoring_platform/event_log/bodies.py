@@ -11,7 +11,7 @@ from typing import Any
 from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.values import (
     as_dict,
-    as_list,
+    as_objects,
     from_millis,
     to_bool,
     to_count,
@@ -58,11 +58,10 @@ def stream_progress(body: Facts, facts: Facts) -> None:
             return
     if not isinstance(progress, dict):
         return
-    sources = [_stream_source(source) for source in as_list(progress.get("sources")) if isinstance(source, dict)]
+    given = as_objects(progress.get("sources"))
+    sources = [_stream_source(source) for source in given]
     sink, ended = as_dict(progress.get("sink")), to_instant(progress.get("timestamp"))
-    operators = [
-        to_count(o.get("numRowsTotal")) for o in as_list(progress.get("stateOperators")) if isinstance(o, dict)
-    ]
+    operators = [{"rows": to_count(o.get("numRowsTotal"))} for o in as_objects(progress.get("stateOperators"))]
     facts["stream"] = {
         "stream_id": to_id(progress.get("id")),
         "run_id": to_id(progress.get("runId")),
@@ -73,16 +72,12 @@ def stream_progress(body: Facts, facts: Facts) -> None:
         "num_input_rows": _first(to_count(progress.get("numInputRows")), _sum(sources, "num_input_rows")),
         "num_output_rows": to_count(sink.get("numOutputRows")),  # −1 is the engine's "unknown"
         "sink": to_text(sink.get("description")),
-        "state_rows": sum(n for n in operators if n is not None) if any(n is not None for n in operators) else None,
+        "state_rows": _sum(operators, "rows"),
         "backlog_bytes": _sum(sources, "backlog_bytes"),
         "backlog_files": _sum(sources, "backlog_files"),
         "sources": sources or None,
-        "is_truncated": any(key.endswith("Truncated") and to_bool(s[key]) for s in _sources(progress) for key in s),
+        "is_truncated": any(key.endswith("Truncated") and to_bool(s[key]) for s in given for key in s),
     }
-
-
-def _sources(progress: Facts) -> list[Facts]:
-    return [source for source in as_list(progress.get("sources")) if isinstance(source, dict)]
 
 
 def _stream_source(source: Facts) -> Facts:
@@ -129,9 +124,7 @@ _SUB_TYPES = (
 
 def planning_information(body: Facts, facts: Facts) -> None:
     techniques, issues = [], []
-    for technique in as_list(body.get("technique_information")):
-        if not isinstance(technique, dict):
-            continue
+    for technique in as_objects(body.get("technique_information")):
         kind = to_id(technique.get("maintenance_type"))
         if kind is not None:  # an element may hold nothing but issues
             techniques.append(
@@ -142,9 +135,7 @@ def planning_information(body: Facts, facts: Facts) -> None:
                     "cost": to_double(technique.get("cost")),
                 }
             )
-        for issue in as_list(technique.get("incrementalization_issues")):
-            if isinstance(issue, dict):
-                issues.append(_issue(kind, issue))
+        issues += [_issue(kind, issue) for issue in as_objects(technique.get("incrementalization_issues"))]
     target = body.get("target_table_information")
     chosen = next((str(t["maintenance_type"]) for t in techniques if t["is_chosen"]), None)
     facts["planning"] = {
@@ -157,7 +148,7 @@ def planning_information(body: Facts, facts: Facts) -> None:
         "offending_expressions": _joined(i["expression"] for i in issues),
         "techniques": techniques,
         "issues": issues,
-        "sources": [_planned(t) for t in as_list(body.get("source_table_information")) if isinstance(t, dict)],
+        "sources": [_planned(t) for t in as_objects(body.get("source_table_information"))],
         "target": _planned(target) if isinstance(target, dict) else None,
     }
 
@@ -176,7 +167,7 @@ def _joined(texts: Iterable[str | None]) -> str | None:
 
 
 def _issue(kind: str | None, issue: Facts) -> Facts:
-    tables = [to_text(t.get("table_name")) for t in as_list(issue.get("table_information")) if isinstance(t, dict)]
+    tables = [to_text(t.get("table_name")) for t in as_objects(issue.get("table_information"))]
     parts = [to_text(issue.get(name)) for name in ("expression_name", "operator_name", "join_type")]
     return {
         "maintenance_type": kind,
@@ -259,8 +250,8 @@ def dataset_definition(body: Facts, facts: Facts) -> None:
                 "dataset": to_text(rule.get("dataset")),
                 "action": _enum(_first(*(rule.get(name) for name in ("action", "policy", "on_violation")))),
             }
-            for rule in as_list(body.get("expectations"))
-            if isinstance(rule, dict) and to_text(rule.get("name"))
+            for rule in as_objects(body.get("expectations"))
+            if to_text(rule.get("name"))
         ],
     }
     facts["fields"] = _fields(body)
@@ -280,8 +271,8 @@ def _fields(body: Facts) -> list[Facts] | None:
             "data_type": _json(_first(field.get("data_type"), field.get("type"))),
             "comment": to_text(_first(field.get("comment"), as_dict(field.get("metadata")).get("comment"))),
         }
-        for field in as_list(listed)
-        if isinstance(field, dict) and to_text(field.get("name"))
+        for field in as_objects(listed)
+        if to_text(field.get("name"))
     ]
     return fields or None
 

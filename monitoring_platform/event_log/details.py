@@ -12,7 +12,7 @@ from typing import Any
 
 from monitoring_platform.event_log import bodies
 from monitoring_platform.event_log.schema import FLOW_METRICS
-from monitoring_platform.event_log.values import as_dict, as_list, to_bool, to_count, to_id, to_instant, to_text
+from monitoring_platform.event_log.values import as_dict, as_objects, to_bool, to_count, to_id, to_instant, to_text
 
 UPDATE_STATES = frozenset(
     [
@@ -109,8 +109,8 @@ def _flow_progress(body: Facts, facts: Facts) -> None:
                 "passed_records": to_count(rule.get("passed_records")),
                 "failed_records": to_count(rule.get("failed_records")),
             }
-            for rule in as_list(quality.get("expectations"))
-            if isinstance(rule, dict) and to_text(rule.get("name")) is not None
+            for rule in as_objects(quality.get("expectations"))
+            if to_text(rule.get("name")) is not None
         ]
         facts["expectations"] = rules or None
     streaming = body.get("streaming_metrics")

@@ -35,7 +35,7 @@ from monitoring_platform.event_log.schema import (
 from monitoring_platform.event_log.values import (
     INT64_MAX,
     as_dict,
-    as_list,
+    as_objects,
     from_millis,
     to_bool,
     to_id,
@@ -336,8 +336,7 @@ def _exception(item: Any) -> dict[str, Any]:
             **{k: to_text(f.get(k)) for k in ("declaring_class", "method_name", "file_name")},
             "line_number": to_int(f.get("line_number")),
         }
-        for f in as_list(stack)
-        if isinstance(f, dict)
+        for f in as_objects(stack)
     ]
     texts = {k: to_text(item.get(k)) for k in ("class_name", "message", "error_class", "sql_state")}
     return {**texts, "stack": frames if isinstance(stack, (list, dict)) else None}

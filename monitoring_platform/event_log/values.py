@@ -167,3 +167,8 @@ def as_dict(value: Any) -> dict[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Arrays as they are, a single object as one element, anything else as none."""
     return value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+
+
+def as_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of an array, or a single one; what is no object is left out."""
+    return [item for item in as_list(value) if isinstance(item, dict)]

@@ -19,8 +19,7 @@ backlogs AS (
          max_by(backlog_files, CASE WHEN backlog_files IS NOT NULL THEN position END) AS last_backlog_files,
          max_by(backlog_seconds, CASE WHEN backlog_seconds IS NOT NULL THEN position END) AS last_backlog_seconds
   FROM events
-  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL AND position.trusted
-    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+  WHERE is_of_flow AND position.trusted
   GROUP BY pipeline_id, update_id, flow_name, date_trunc('HOUR', event_ts)
 )
 SELECT b.pipeline_id, b.update_id, b.flow_name, b.hour_ts,

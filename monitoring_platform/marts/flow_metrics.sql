@@ -10,12 +10,9 @@ WITH counted AS (
            OR num_output_bytes IS NOT NULL OR executor_time_ms IS NOT NULL OR executor_cpu_time_ms IS NOT NULL
            OR backlog_bytes IS NOT NULL OR backlog_records IS NOT NULL OR backlog_files IS NOT NULL
            OR backlog_seconds IS NOT NULL AS has_metrics,
-         CASE WHEN level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY' THEN 'delta_sum'
-              WHEN batch_id IS NULL THEN 'event_sum'
-              ELSE 'batch_max' END AS basis
+         basis
   FROM events
-  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL
-    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+  WHERE is_of_flow
 ),
 totals AS (
   SELECT pipeline_id, update_id, flow_name,

@@ -15,6 +15,6 @@ SELECT pipeline_id, update_id, flow_name, date_trunc('HOUR', event_ts) AS hour_t
        min(event_time_min) AS event_time_min, max(event_time_max) AS event_time_max,
        max(event_ts) AS last_emission_ts
 FROM events
-WHERE event_type = 'flow_progress' AND level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY'
+WHERE event_type = 'flow_progress' AND basis = 'delta_sum'
   AND update_id IS NOT NULL AND flow_name IS NOT NULL AND position.trusted
 GROUP BY pipeline_id, update_id, flow_name, date_trunc('HOUR', event_ts)

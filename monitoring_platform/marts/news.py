@@ -47,8 +47,9 @@ class News(NamedTuple):
 class NewsDesk:
     """Finds the news of marts; marts that have come equally far share what is read."""
 
-    def __init__(self, warehouse: Warehouse, marks: Marks) -> None:
+    def __init__(self, warehouse: Warehouse, marks: Marks, latest: Mark) -> None:
         self._warehouse, self._marks = warehouse, marks
+        self._latest = latest  # version of the union; whoever refreshes marts holds the lock, so it stays
         self._found: dict[tuple[Mark | None, Mark], News] = {}
 
     def of(self, mart: Mart) -> News | None:
@@ -57,8 +58,7 @@ class NewsDesk:
         runs = self._marks.of(PIPELINE_RUNS.name)
         # Dates of touched updates come from pipeline_runs: where that is behind, look back as far as it is.
         since = min(mark, runs, key=lambda m: m.version) if mark and runs else None
-        opened = self._warehouse.open(contracts.UNION)
-        latest = Mark(opened.version(), str(opened.metadata().id))
+        latest = self._latest
         if mark == latest:
             return News([], self._touched([]), mark, latest)
         for name in mart.inputs:

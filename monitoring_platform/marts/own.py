@@ -19,9 +19,9 @@ from deltalake import write_deltalake
 
 from monitoring_platform.config import Settings
 from monitoring_platform.event_log.schema import Column
-from monitoring_platform.marts.registry import EVENTS_SUMMARY, TABLES
+from monitoring_platform.marts.registry import EVENTS_SUMMARY, STOCK
 from monitoring_platform.warehouse import contracts, delta_log
-from monitoring_platform.warehouse.contracts import STANDING, Table
+from monitoring_platform.warehouse.contracts import Table
 from monitoring_platform.warehouse.looking import ask, stored
 from monitoring_platform.warehouse.store import Mark, Warehouse
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _UPDATE = ["pipeline_id", "update_id"]
-_STOCK = {table.name: table for table in (*STANDING, *TABLES)}
 
 
 class ViewError(Exception):
@@ -66,7 +65,7 @@ def own_views(settings: Settings) -> list[OwnView]:
     Raises ViewError for a SELECT that cannot be parsed, a table that does not exist, a name that is taken, a cycle.
     """
     project = settings.plumber
-    alias = project.streaming_table if project and project.streaming_table not in _STOCK else None
+    alias = project.streaming_table if project and project.streaming_table not in STOCK else None
     given = [OwnView(view.name, view.sql or "", view.refresh, ()) for view in settings.views]
     # Lakehouse Plumber's default view is a table of the platform, so listing it adds nothing.
     listed = (project.views or ()) if project else ()
@@ -76,13 +75,13 @@ def own_views(settings: Settings) -> list[OwnView]:
     for view in given:
         if view.name in views:
             raise ViewError(f"view {view.name!r}: is defined twice. Give one of them another name")
-        if view.name in _STOCK:
+        if view.name in STOCK:
             raise ViewError(f"view {view.name!r}: this is the name of a table of the platform. Choose another one")
         read = _tables_of(view.name, view.sql)
         inputs = tuple(sorted({contracts.UNION.name if table == alias else table for table in read}))
         for table in inputs:
-            if table not in _STOCK and table not in names:
-                near = get_close_matches(table, [*_STOCK, *names], 1)
+            if table not in STOCK and table not in names:
+                near = get_close_matches(table, [*STOCK, *names], 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ViewError(f"view {view.name!r}: reads {table!r}, and there is no such table.{hint}")
         views[view.name] = view._replace(inputs=inputs, alias=alias if alias in read else None)
@@ -155,39 +154,41 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def _refresh(warehouse: Warehouse, view: OwnView) -> int:
     marks = warehouse.marks()
     inputs = {name: _input(warehouse, name) for name in view.inputs}
-    versions = {name: _mark(warehouse, table, view) for name, table in inputs.items()}
-    steps = {name: f"{view.name} < {name}" for name in inputs}
-    if all(marks.of(steps[name]) == version for name, version in versions.items()):
+    versions = {_step(view, name): _mark(warehouse, table, view) for name, table in inputs.items()}
+    if all(marks.of(step) == version for step, version in versions.items()):
         return 0
-    before = marks.of(steps.get(contracts.UNION.name, f"{view.name} < {contracts.UNION.name}"))
+    before = marks.of(_step(view, contracts.UNION.name))
     is_new = not warehouse.exists(view.name) or any(
-        (mark := marks.of(steps[name])) is None or mark.input_id != version.input_id
-        for name, version in versions.items()
+        (mark := marks.of(step)) is None or mark.input_id != version.input_id for step, version in versions.items()
     )
-    union = _mark(warehouse, contracts.UNION, view)
     if view.refresh == "full" or is_new or before is None:
         written = _refresh_full(warehouse, view, inputs)
     else:
         written = _refresh_updates(warehouse, view, inputs, before)
-    for name, version in versions.items():
-        marks.set(steps[name], version)
-    marks.set(f"{view.name} < {contracts.UNION.name}", versions.get(contracts.UNION.name, union))
+    # The union too, whether or not the SELECT reads it: its version says which updates were touched since.
+    versions[_step(view, contracts.UNION.name)] = _mark(warehouse, contracts.UNION, view)
+    for step, version in versions.items():
+        marks.set(step, version)
     marks.save()
     return written
 
 
+def _step(view: OwnView, table: str) -> str:
+    return f"{view.name} < {table}"
+
+
 def _input(warehouse: Warehouse, name: str) -> Table:
-    table = _STOCK.get(name) or _stored_table(warehouse, name)
+    table = STOCK.get(name) or _stored_table(warehouse, name)
     if table is None:
         raise ViewError(f"{name} has no table yet")
-    if name in _STOCK:
+    if name in STOCK:
         warehouse.create((table,))
     return table
 
 
 def _mark(warehouse: Warehouse, table: Table, view: OwnView) -> Mark:
-    opened = warehouse.open(table)
-    return Mark(opened.version(), f"{opened.metadata().id}:{view.digest}")
+    version, table_id = warehouse.version(table)
+    return Mark(version, f"{table_id}:{view.digest}")
 
 
 def _refresh_full(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table]) -> int:
@@ -208,8 +209,8 @@ def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Tabl
     parts = [delta_log.read_file(file, _UPDATE).select(_UPDATE) for file in files]
     if not parts:
         return 0
-    touched = pa.concat_tables(parts).filter(pc.is_valid(pa.concat_tables(parts)["update_id"]))
-    updates = touched.group_by(_UPDATE).aggregate([])
+    touched = pa.concat_tables(parts)
+    updates = touched.filter(pc.is_valid(touched["update_id"])).group_by(_UPDATE).aggregate([])
     warehouse.frame(updates).createOrReplaceTempView("_touched")
     for name, table in inputs.items():
         rows = warehouse.read(table)

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.marts.news import News, NewsDesk
-from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, REQUESTS, Mart, view
+from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, REQUESTS, STOCK, Mart, view
 from monitoring_platform.warehouse import contracts
-from monitoring_platform.warehouse.contracts import STANDING, Table
+from monitoring_platform.warehouse.contracts import Table
 from monitoring_platform.warehouse.looking import ask, stored
 from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
 
@@ -35,7 +35,6 @@ _NOT_STAGED = frozenset(["details", "error", "extra", "message", "origin", "drif
 _LOOKBACK = timedelta(days=35)
 _MANY_PIPELINES = 500  # named in a filter; more are not worth naming
 _SEMI = "SEMI JOIN wanted USING ({})"
-_STANDING = {table.name: table for table in STANDING}
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Refreshed:
     touched: int = 0  # updates, events, days or pipelines that new events touched
     written: int = 0  # rows added or changed
     removed: int = 0  # rows that no longer follow from the events
-    read: dict[str, int] = field(default_factory=dict)  # what recomputing read of the union: files, rows, bytes
+    read: dict[str, int] = field(default_factory=dict)  # what it read of the union: files, rows scanned and used
 
 
 class NotRefreshed(Exception):
@@ -56,14 +55,6 @@ class NotRefreshed(Exception):
 class _Change(NamedTuple):
     since: Mark | None
     pipelines: pa.Array  # of the rows that this refresh changed
-
-
-def refresh(warehouse: Warehouse, mart: Mart) -> Refreshed:
-    """Recompute what changed since the mart's mark."""
-    refresher = Refresher(warehouse)
-    report = refresher.refresh(mart)
-    refresher.save()
-    return report
 
 
 def rebuild(warehouse: Warehouse, mart: Mart) -> int:
@@ -76,12 +67,9 @@ def rebuild(warehouse: Warehouse, mart: Mart) -> int:
 
 
 def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
-    latest = _version(warehouse, contracts.UNION)
+    latest = warehouse.version(contracts.UNION)
     reached = [latest, *(mark for name in mart.inputs if name in BY_NAME and (mark := marks.of(name)))]
-    versions = {name: _version(warehouse, table) for name in mart.inputs if (table := _table(name)) is not None}
-    for name in mart.inputs:
-        warehouse.create((_known(name),))
-        warehouse.read(_known(name)).createOrReplaceTempView(name)
+    _whole_inputs(warehouse, mart)
     _settings(warehouse, mart)
     if mart.scope in ("event", "update", "day"):
         _events(warehouse, mart, warehouse.read(contracts.UNION))
@@ -89,8 +77,8 @@ def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
         _siblings(warehouse, mart, mart.table.schema.empty_table())
     warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
     if mart.scope == "whole":
-        for name, version in versions.items():
-            marks.set(f"{mart.name} < {name}", version)
+        for step, version in _input_versions(warehouse, mart).items():
+            marks.set(step, version)
     marks.set(mart.name, min(reached, key=lambda mark: mark.version))
     return warehouse.rows(mart.table)
 
@@ -99,7 +87,7 @@ def behind(warehouse: Warehouse) -> list[str]:
     """Marts that do not reflect all events of the union yet; no engine is started."""
     if not warehouse.exists(contracts.UNION):
         return []
-    marks, latest = warehouse.marks(), _version(warehouse, contracts.UNION)
+    marks, latest = warehouse.marks(), warehouse.version(contracts.UNION)
     late = []
     for mart in MARTS:
         if mart.scope == "whole" or not warehouse.exists(mart.table):
@@ -117,8 +105,10 @@ class Refresher:
         self._base = warehouse
         self._own = threading.local()
         self._once = threading.RLock()  # what is shared is found by one thread
+        warehouse.create((contracts.UNION, contracts.PROGRESS))
         self._marks = warehouse.marks()
-        self._desk = NewsDesk(warehouse, self._marks)
+        self._union = warehouse.version(contracts.UNION)
+        self._desk = NewsDesk(warehouse, self._marks, self._union)
         self._changes: dict[str, _Change] = {}
         self._is_empty = not warehouse.rows(contracts.UNION)
         self._staged: dict[tuple[Mark | None, Mark], tuple[Path, dict[str, int]]] = {}
@@ -158,12 +148,12 @@ class Refresher:
         """Recompute what changed since the mart's mark; `save` makes the new mark last."""
         warehouse = self._warehouse
         report = Refreshed(mart.name)
-        if mart.name in warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table)):
+        if warehouse.create((mart.table,)):
             self._marks.forget(mart.name)
         mark = self._marks.of(mart.name)
         if mart.scope == "whole":
             self._refresh_whole(mart, report)
-        elif mark is None or mark.input_id != _version(warehouse, contracts.UNION).input_id:
+        elif mark is None or mark.input_id != self._union.input_id:
             if self._is_empty:
                 return report
             report.touched = report.written = _rebuild(warehouse, mart, self._marks)
@@ -180,42 +170,37 @@ class Refresher:
         return report
 
     def _refresh_touched(self, mart: Mart, news: News, report: Refreshed) -> None:
-        relevant = news.of_types(mart.event_types)
-        if mart.scope == "event":
-            report.touched = relevant.num_rows
-            if not report.touched:
-                return self._unchanged(mart, news)
-            rows = self._event_rows(mart, news)
-            self._write(mart, news, rows, report, None)
+        """Recompute and write the rows of what the news touch."""
+        touched = self._touched(mart, news)
+        report.touched = len(touched)
+        if not report.touched:
+            self._changes[mart.name] = _Change(news.since, pa.array([], pa.string()))
+        elif mart.scope == "event":
+            self._write(mart, news, self._event_rows(mart, news), report, None)
         elif mart.scope == "update":
-            report.touched = relevant.filter(pc.is_valid(relevant["update_id"])).num_rows
-            if not report.touched:
-                return self._unchanged(mart, news)
             rows, report.read = self._update_rows(mart, news)
             if mart.chained:
                 self._write(mart, news, rows, report, news.pipelines(), self._cutoff(news))
             else:
                 self._write(mart, news, rows, report, news.updates())
         elif mart.scope == "day":
-            drifted = relevant.filter(relevant["has_drift"])
-            days = drifted.group_by(["pipeline_id", "event_date"]).aggregate([])
-            report.touched = days.num_rows
-            if not report.touched:
-                return self._unchanged(mart, news)
-            rows = self._day_rows(mart, days)
-            days = days.set_column(1, "event_date", days["event_date"].cast(pa.date32()))
-            self._write(mart, news, rows, report, days)
+            days = touched.set_column(1, "event_date", touched["event_date"].cast(pa.date32()))
+            self._write(mart, news, self._day_rows(mart, touched), report, days)
         else:
-            pipelines = self._changed_pipelines(mart, news)
-            report.touched = len(pipelines)
-            if not report.touched:
-                return self._unchanged(mart, news)
-            rows, cutoff = self._pipeline_rows(mart, news, pipelines)
-            self._write(mart, news, rows, report, pipelines, cutoff)
-        return None
+            rows, cutoff = self._pipeline_rows(mart, news, touched)
+            self._write(mart, news, rows, report, touched, cutoff)
 
-    def _unchanged(self, mart: Mart, news: News) -> None:
-        self._changes[mart.name] = _Change(news.since, pa.array([], pa.string()))
+    def _touched(self, mart: Mart, news: News) -> Any:
+        """What the news touch, by the mart's scope: events, events of updates, days of pipelines, or pipelines."""
+        if mart.scope == "pipeline":
+            return self._changed_pipelines(mart, news)
+        events = news.of_types(mart.event_types)
+        if mart.scope == "update":
+            return events.filter(pc.is_valid(events["update_id"]))
+        if mart.scope == "day":
+            drifted = events.filter(events["has_drift"])
+            return drifted.group_by(["pipeline_id", "event_date"]).aggregate([])
+        return events
 
     # ---- rows of each scope ----
 
@@ -230,7 +215,7 @@ class Refresher:
         _events(self._warehouse, mart, staged)
         updates = news.updates()
         for name in mart.inputs:
-            found = stored(self._warehouse, _known(name), None, _SEMI.format("pipeline_id, update_id"), wanted=updates)
+            found = stored(self._warehouse, STOCK[name], None, _SEMI.format("pipeline_id, update_id"), wanted=updates)
             self._warehouse.frame(found).createOrReplaceTempView(name)
         if not mart.chained:
             return _collect(self._warehouse.spark.sql(mart.sql), mart.table), read
@@ -323,18 +308,16 @@ class Refresher:
     def _refresh_whole(self, mart: Mart, report: Refreshed) -> None:
         """Recompute a small table from its inputs if any of them has a new version."""
         warehouse = self._warehouse
-        versions = {name: _version(warehouse, _known(name)) for name in mart.inputs if warehouse.exists(name)}
-        if all(warehouse.mark(f"{mart.name} < {name}") == version for name, version in versions.items()):
+        versions = _input_versions(warehouse, mart)
+        if all(self._marks.of(step) == version for step, version in versions.items()):
             return
-        for name in mart.inputs:
-            warehouse.create((_known(name),))
-            warehouse.read(_known(name)).createOrReplaceTempView(name)
+        _whole_inputs(warehouse, mart)
         rows = _collect(warehouse.spark.sql(mart.sql), mart.table)
         old = warehouse.arrow(mart.table)
         report.touched = rows.num_rows
         _save(warehouse, mart.table, rows, old, report)
-        for name, version in versions.items():
-            self._marks.set(f"{mart.name} < {name}", version)
+        for step, version in versions.items():
+            self._marks.set(step, version)
 
     # ---- writing ----
 
@@ -377,6 +360,18 @@ def _events(warehouse: Warehouse, mart: Mart, rows: DataFrame) -> None:
             warehouse.spark.sql(view(name)).createOrReplaceTempView(name)
 
 
+def _whole_inputs(warehouse: Warehouse, mart: Mart) -> None:
+    """The mart's inputs under their own names, all rows."""
+    for name in mart.inputs:
+        warehouse.create((STOCK[name],))
+        warehouse.read(STOCK[name]).createOrReplaceTempView(name)
+
+
+def _input_versions(warehouse: Warehouse, mart: Mart) -> dict[str, Mark]:
+    """For a mart of scope whole: the step that stands for each input, and the version that the input has."""
+    return {f"{mart.name} < {name}": warehouse.version(name) for name in mart.inputs if warehouse.exists(name)}
+
+
 def _settings(warehouse: Warehouse, mart: Mart) -> None:
     """What SQL may know of the configuration: one row, `time_zone`."""
     if "settings" in mart.sql:
@@ -393,7 +388,7 @@ def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime 
     """A table under its own name: rows of these pipelines, and not older than `since` if its rows have a time."""
     from pyspark.sql.functions import col
 
-    rows = warehouse.read(_known(name))
+    rows = warehouse.read(STOCK[name])
     if len(pipelines) <= _MANY_PIPELINES:
         rows = rows.where(col("pipeline_id").isin(pipelines.to_pylist()))  # bound, never SQL: ids come from logs
     window = BY_NAME[name].window if name in BY_NAME else None
@@ -436,26 +431,10 @@ def _column(pipelines: pa.Array) -> pa.Table:
     return pa.table({"pipeline_id": pipelines})
 
 
-def _table(name: str) -> Table | None:
-    return BY_NAME[name].table if name in BY_NAME else _STANDING.get(name)
-
-
-def _known(name: str) -> Table:
-    table = _table(name)
-    if table is None:
-        raise LookupError(f"no table is called {name!r}")
-    return table
-
-
-def _version(warehouse: Warehouse, table: Table) -> Mark:
-    opened = warehouse.open(table)
-    return Mark(opened.version(), str(opened.metadata().id))
-
-
 def _matching(rows: pa.Table, keys: pa.Table, how: Literal["SEMI", "ANTI"]) -> pa.Table:
     """Rows that have (SEMI) or lack (ANTI) a partner in `keys`, by all its columns."""
     using = ", ".join(f'"{name}"' for name in keys.column_names)
     return ask(f"SELECT * FROM given {how} JOIN wanted USING ({using})", given=rows, wanted=keys).cast(rows.schema)
 
 
-__all__ = ["MARTS", "Refreshed", "Refresher", "behind", "differences", "rebuild", "refresh"]
+__all__ = ["MARTS", "Refreshed", "Refresher", "behind", "differences", "rebuild"]

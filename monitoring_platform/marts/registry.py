@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from monitoring_platform.marts.tables import activity, definitions, flows, quality, runs
-from monitoring_platform.warehouse.contracts import PIPELINES, Table
+from monitoring_platform.warehouse.contracts import PIPELINES, STANDING, Table
 
 FLOW_METRICS, PIPELINE_RUNS, REQUESTS = flows.FLOW_METRICS, runs.PIPELINE_RUNS, runs.REQUESTS
 EXPECTATION_RESULTS, PIPELINE_ERRORS, EVENTS_SUMMARY = (
@@ -145,3 +145,5 @@ MARTS: tuple[Mart, ...] = (
 )
 BY_NAME: dict[str, Mart] = {mart.name: mart for mart in MARTS}
 TABLES: tuple[Table, ...] = tuple(mart.table for mart in MARTS)
+#: Every table of the platform by its name.
+STOCK: dict[str, Table] = {table.name: table for table in (*STANDING, *TABLES)}

@@ -125,10 +125,14 @@ class Warehouse:
         """Rows of a table without the engine; none if it does not exist."""
         return self.dataset(table).to_table(columns=columns, filter=where)
 
+    def version(self, table: Table | str) -> Mark:
+        """The newest version of a table and the table's identity."""
+        return _mark_of(self.open(table))
+
     def added(self, table: Table, since: Mark | None) -> tuple[list[delta_log.DataFile], Mark]:
         """Files added to one of our own append-only tables after the mark, and the mark after them."""
         opened = self.open(table)
-        mark = Mark(opened.version(), str(opened.metadata().id))
+        mark = _mark_of(opened)
         if since is not None and since.input_id == mark.input_id and since.version <= mark.version:
             found = delta_log.added_since(self.path(table), since.version, mark.version).files
             if found is not None and all(file.path.exists() for file in found):
@@ -276,6 +280,10 @@ class Warehouse:
             .when_not_matched_insert(columns, predicate="NOT s._gone")
             .execute()
         )
+
+
+def _mark_of(opened: DeltaTable) -> Mark:
+    return Mark(opened.version(), str(opened.metadata().id))
 
 
 def _described(table: Table) -> pa.Schema:

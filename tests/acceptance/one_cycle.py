@@ -8,9 +8,8 @@ import sys
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
-from monitoring_platform.marts.refresh import MARTS, Refresher
 from monitoring_platform.warehouse.store import Warehouse
-from tests.conftest import NOW
+from tests.conftest import NOW, refresh_marts
 
 warehouse = Warehouse(load(sys.argv[1]))
 _ = warehouse.spark.version
@@ -18,7 +17,5 @@ print("ready", flush=True)
 with warehouse.lock():
     ingest(warehouse, NOW)
     unite(warehouse)
-    refresher = Refresher(warehouse)
-    list(refresher.refresh_all(MARTS))
-    refresher.save()
+    refresh_marts(warehouse)
 os._exit(0)

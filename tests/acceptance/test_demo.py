@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from monitoring_platform.config import load
-from monitoring_platform.cycle.ingest import ingest
-from monitoring_platform.cycle.union import unite
-from monitoring_platform.demo import generate
 from monitoring_platform.demo.verdict import compare, differences
 from monitoring_platform.health.checks import CHECKS, Finding, run
-from monitoring_platform.marts.refresh import MARTS, refresh
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
 from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
-
-END = datetime(2026, 3, 10, 6, tzinfo=timezone.utc)
+from tests.conftest import FLEET_END as END
+from tests.conftest import made_fleet
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Warehouse]:
     """A small fleet with every plant, after one cycle."""
-    folder = tmp_path_factory.mktemp("demo")
-    truth = generate(folder, pipelines=40, days=10, seed=3, end=END)
-    warehouse = Warehouse(load(folder / "monitoring.yaml"))
-    ingest(warehouse, END)
-    unite(warehouse)
-    for mart in MARTS:
-        refresh(warehouse, mart)
-    return truth, warehouse
+    return made_fleet(tmp_path_factory.mktemp("demo"), pipelines=40)
 
 
 @pytest.fixture(scope="module")

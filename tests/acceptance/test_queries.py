@@ -12,19 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from monitoring_platform.cli import app
-from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
-from monitoring_platform.demo import generate
 from monitoring_platform.marts.refresh import MARTS, Refresher
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.queries import Query, UnknownQuery, get, index, stock
 from monitoring_platform.warehouse.contracts import STANDING
 from monitoring_platform.warehouse.looking import question
 from monitoring_platform.warehouse.store import Warehouse
-from tests.conftest import NOW, Site, event, flow, state
+from tests.conftest import NOW, Site, event, flow, made_fleet, state
 
-END = datetime(2026, 3, 10, 6, tzinfo=timezone.utc)
 ROOT = Path(__file__).parents[2]
 ALL = stock()
 #: The demo fleet has no pipeline that these are about.
@@ -35,15 +32,7 @@ HOUR, DAY = 3600, 86400
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Warehouse]:
     """A small fleet with every plant, after one cycle, and the truth about it."""
-    folder = tmp_path_factory.mktemp("demo")
-    truth = generate(folder, pipelines=30, days=10, seed=3, end=END)
-    warehouse = Warehouse(load(folder / "monitoring.yaml"))
-    ingest(warehouse, END)
-    unite(warehouse)
-    refresher = Refresher(warehouse)
-    list(refresher.refresh_all(MARTS))
-    refresher.save()
-    return truth, warehouse
+    return made_fleet(tmp_path_factory.mktemp("demo"), pipelines=30)
 
 
 @pytest.fixture(scope="module")

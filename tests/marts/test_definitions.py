@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from monitoring_platform.marts.refresh import rebuild
-from monitoring_platform.marts.registry import BY_NAME
-from tests.conftest import Site, event, flow, state
+from tests.conftest import Site, by, event, flow, is_as_rebuilt, state
 
 LATER = datetime(2026, 3, 1, tzinfo=timezone.utc)
 HOUR, DAY = 3600, 86_400
@@ -16,19 +14,6 @@ HOUR, DAY = 3600, 86_400
 def at(day: str, row: dict[str, Any]) -> dict[str, Any]:
     """The row on another day, at the same time of day."""
     return {**row, "timestamp": f"{day}T{row['timestamp'][11:]}"}
-
-
-def by(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    """These columns of rows, sorted as text, so that nulls have a place."""
-    return sorted((tuple(row[name] for name in names) for row in rows), key=repr)
-
-
-def is_as_rebuilt(site: Site, *tables: str) -> None:
-    """What the cycles wrote is what everything together gives, row for row."""
-    for name in tables:
-        before = sorted(site.rows(name), key=repr)
-        rebuild(site.warehouse, BY_NAME[name])
-        assert sorted(site.rows(name), key=repr) == before, name
 
 
 # ---- the graph ----

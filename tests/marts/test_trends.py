@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from monitoring_platform.marts.refresh import rebuild
-from monitoring_platform.marts.registry import BY_NAME
-from tests.conftest import Site, event, flow, state
+from tests.conftest import Site, by, event, flow, is_as_rebuilt, state
 
 LATER = datetime(2026, 5, 1, tzinfo=timezone.utc)
 HOUR, DAY = 3600, 86_400
@@ -19,19 +17,6 @@ HOUR, DAY = 3600, 86_400
 def at(time: str, row: dict[str, Any]) -> dict[str, Any]:
     """The row at this UTC time."""
     return {**row, "timestamp": time}
-
-
-def by(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
-    """These columns of rows, sorted as text, so that nulls have a place."""
-    return sorted((tuple(row[name] for name in names) for row in rows), key=repr)
-
-
-def is_as_rebuilt(site: Site, *tables: str) -> None:
-    """What the cycles wrote is what everything together gives, row for row."""
-    for name in tables:
-        before = sorted(site.rows(name), key=repr)
-        rebuild(site.warehouse, BY_NAME[name])
-        assert sorted(site.rows(name), key=repr) == before, name
 
 
 def run(update: str, start: float, seconds: float, end: str | None, cause: str = "JOB_TASK", **more: Any) -> list[Any]:

@@ -1,17 +1,13 @@
--- What one flow counted in one batch: the counting rule of all counters, in one place. A gateway's METRICS row and a row
--- without batch_id stand for themselves; all others are running counts of (flow, batch_id), of which the largest counts.
+-- What one flow counted in one batch, by the counting rule of views/events.sql: the totals of all counters rest on this.
 WITH progress AS (
   SELECT pipeline_id, update_id, flow_name, event_id, position, batch_id,
          num_output_rows, num_upserted_rows, num_deleted_rows, num_output_bytes, dropped_records,
          executor_time_ms, executor_cpu_time_ms,
          -- Not every row of a flow has its flow_id: fill it in where the update knows one only.
          coalesce(flow_id, CASE WHEN min(flow_id) OVER f = max(flow_id) OVER f THEN max(flow_id) OVER f END) AS flow_id,
-         CASE WHEN level = 'METRICS' AND upper(pipeline_type) = 'INGESTION_GATEWAY' THEN 'delta_sum'
-              WHEN batch_id IS NULL THEN 'event_sum'
-              ELSE 'batch_max' END AS basis
+         basis
   FROM events
-  WHERE event_type = 'flow_progress' AND update_id IS NOT NULL
-    AND flow_name IS NOT NULL AND flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+  WHERE is_of_flow
   WINDOW f AS (PARTITION BY pipeline_id, update_id, flow_name)
 )
 SELECT pipeline_id, update_id, flow_name, basis,

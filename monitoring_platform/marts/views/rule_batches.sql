@@ -1,4 +1,4 @@
--- What one rule counted in one batch of one flow, by the counting rule of views/batches.sql, under the dataset's full
+-- What one rule counted in one batch of one flow, by the counting rule of views/events.sql, under the dataset's full
 -- name: rule names repeat across datasets, and datasets are spelt in one to three parts.
 WITH defaults AS (
   SELECT pipeline_id, update_id,
@@ -15,15 +15,15 @@ definitions AS (
   GROUP BY pipeline_id, update_id, flow_name
 ),
 carriers AS (
-  SELECT pipeline_id, update_id, event_id, event_ts, flow_name, batch_id, level, pipeline_type, dataset_name,
-         expectations, catalog_name, schema_name,
+  SELECT pipeline_id, update_id, event_id, event_ts, flow_name, batch_id, basis, dataset_name, expectations,
+         catalog_name, schema_name,
          coalesce(flow_id, CASE WHEN min(flow_id) OVER f = max(flow_id) OVER f THEN max(flow_id) OVER f END) AS flow_id
   FROM events
   WHERE expectations IS NOT NULL AND update_id IS NOT NULL
   WINDOW f AS (PARTITION BY pipeline_id, update_id, flow_name)
 ),
 rules AS (
-  SELECT pipeline_id, update_id, event_id, event_ts, flow_name, flow_id, batch_id, level, pipeline_type, dataset_name,
+  SELECT pipeline_id, update_id, event_id, event_ts, flow_name, flow_id, batch_id, basis, dataset_name,
          catalog_name, schema_name, explode(expectations) AS rule
   FROM carriers
 ),
@@ -33,10 +33,8 @@ named AS (
          -- Part of the key, so never null.
          coalesce(r.rule.dataset, r.dataset_name, d.output_dataset, r.flow_name, '') AS dataset,
          coalesce(r.catalog_name, v.catalog) AS catalog, coalesce(r.schema_name, v.target) AS target,
-         CASE WHEN r.level = 'METRICS' AND upper(r.pipeline_type) = 'INGESTION_GATEWAY' OR r.batch_id IS NULL
-              THEN r.event_id ELSE coalesce(r.flow_id, r.flow_name, '') END AS counter_of,
-         CASE WHEN r.level = 'METRICS' AND upper(r.pipeline_type) = 'INGESTION_GATEWAY'
-              THEN NULL ELSE r.batch_id END AS counter_batch
+         CASE WHEN r.basis = 'batch_max' THEN coalesce(r.flow_id, r.flow_name, '') ELSE r.event_id END AS counter_of,
+         CASE WHEN r.basis = 'batch_max' THEN r.batch_id END AS counter_batch
   FROM rules r
   LEFT JOIN definitions d
     ON d.pipeline_id = r.pipeline_id AND d.update_id = r.update_id AND d.flow_name = r.flow_name
