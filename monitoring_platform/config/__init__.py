@@ -15,7 +15,9 @@ from monitoring_platform.config.model import (
     Schedule,
     Settings,
     Source,
+    SystemTables,
     Warehouse,
+    WorkspaceSource,
 )
 from monitoring_platform.config.places import dagster_home, default_config_path, use_config
 from monitoring_platform.config.plumber import LogPlace, PlumberProject, SummaryView
@@ -39,7 +41,9 @@ __all__ = [
     "Settings",
     "Source",
     "SummaryView",
+    "SystemTables",
     "Warehouse",
+    "WorkspaceSource",
     "dagster_home",
     "default_config_path",
     "load",

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from zoneinfo import available_timezones
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 if TYPE_CHECKING:
@@ -172,8 +181,109 @@ class DeltaSource(_PathSource):
     """How far back a table that has to be read by time is read again for late events."""
 
 
+class SystemTables(_Model):
+    """Where the workspace's system tables are; to be set only where they were moved or renamed."""
+
+    pipeline_events: _Text = "system.lakeflow_pipeline_events_preview.pipeline_events"
+    """Events of all pipelines of a region; in preview, later system.lakeflow.pipeline_events."""
+    pipelines: _Text = "system.lakeflow.pipelines"
+    """Settings of pipelines, one row for each change."""
+    update_timeline: _Text = "system.lakeflow.pipeline_update_timeline"
+    """Updates of pipelines, in slices."""
+    usage: _Text = "system.billing.usage"
+    """Billed usage."""
+    list_prices: _Text = "system.billing.list_prices"
+    """Prices, with the time for which they hold."""
+
+
+AccessPath: TypeAlias = Literal["table", "function", "system_table", "storage", "api"]
+_VARIABLE_ONLY = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
+
+
+class WorkspaceSource(_Model):
+    """All pipelines of a Databricks workspace that the credentials can see."""
+
+    type: Literal["workspace"]
+    """A Databricks workspace."""
+    name: str = ""
+    """Name of the source, unique; by default its type and its profile or host as written."""
+    profile: _Text | None = None
+    """Profile of ~/.databrickscfg. Without profile and host the environment is asked (DATABRICKS_HOST, …)."""
+    host: _Text | None = None
+    """Address of the workspace, https://…"""
+    token: SecretStr | None = None
+    """Access token, only as `${VARIABLE}`."""
+    client_id: _Text | None = None
+    """Service principal for OAuth, together with `client_secret`."""
+    client_secret: SecretStr | None = None
+    """Its secret, only as `${VARIABLE}`."""
+    sql_warehouse: _Text | None = None
+    """Id of the SQL warehouse for all SQL. Without one, SQL needs an engine that runs in Databricks."""
+    access: Annotated[tuple[AccessPath, ...], Field(min_length=1)] = (
+        "table",
+        "function",
+        "system_table",
+        "storage",
+        "api",
+    )
+    """Ways to a log, in order of preference; each pipeline is read by the first that is allowed."""
+    tables: dict[str, _Text] = {}
+    """Published logs or views over them that the workspace does not tell, by glob on the pipeline's name or id:
+    catalog.schema.table, where {pipeline_name} stands for the name."""
+    tags: _Text | None = None
+    """Only pipelines with these tags: `;` is or, `,` is and; `key` alone asks whether there is such a tag."""
+    names: tuple[_Text, ...] = ()
+    """Only pipelines whose name matches one of these globs."""
+    owners: tuple[_Text, ...] = ()
+    """Only pipelines whose creator, owner or run-as matches one of these globs."""
+    overlap_hours: Annotated[_Float, Field(gt=0)] = 24.0
+    """How far back a log is read again for late events."""
+    system_tables: SystemTables = SystemTables()
+    """Where the system tables are."""
+    columns: dict[str, _Text] = {"pipeline_event_id": "id", "event_time": "timestamp"}
+    """Columns of the table of pipeline events that have other names than in a log, with the log's name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _secrets_are_references(cls, value: Any) -> Any:
+        if not isinstance(value, Section):
+            return value
+        for key in ("token", "client_secret"):
+            if key in value.raw and not _VARIABLE_ONLY.fullmatch(value.raw[key]):
+                raise wrong("must not stand in the file. Write ${NAME}, and set that environment variable", key)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_name(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or value.get("name"):
+            return value
+        written = value.raw if isinstance(value, Section) else value
+        which = written.get("profile") or written.get("host") or "default"
+        name = f"{value.get('type')}:{which}"
+        if isinstance(value, Section):  # keep how the scalars were spelled
+            value["name"] = name
+            return value
+        return {**value, "name": name}
+
+    @field_validator("access")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise wrong("names a way twice. Write each once")
+        return value
+
+    @model_validator(mode="after")
+    def _whole_principal(self) -> "WorkspaceSource":
+        if (self.client_id is None) != (self.client_secret is None):
+            raise wrong("needs both 'client_id' and 'client_secret'. Add the other one")
+        if self.token is not None and self.client_id is not None:
+            raise wrong("is one way too many to sign in. Keep 'token', or 'client_id' and 'client_secret'", "token")
+        return self
+
+
 # The one place that a new type of source is added to.
-Source: TypeAlias = FilesSource | DeltaSource
+Source: TypeAlias = FilesSource | DeltaSource | WorkspaceSource
 
 
 class LakehousePlumber(_Model):

@@ -37,14 +37,27 @@ class Chunk(NamedTuple):
 
 
 class SourceError(Exception):
-    """A log or source cannot be read. `remedy` says what to do about it."""
+    """A log or source cannot be read. `remedy` says what to do about it, `remedy_sql` what to paste, if anything.
 
-    def __init__(self, reason: str, remedy: str) -> None:
+    `state` is the ledger's. A transient failure may be gone at the next attempt; any other stays until somebody acts.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        remedy: str,
+        state: str = "unreadable",
+        *,
+        transient: bool = False,
+        remedy_sql: str | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.reason, self.remedy = reason, remedy
+        self.reason, self.remedy, self.state = reason, remedy, state
+        self.transient, self.remedy_sql = transient, remedy_sql
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.reason, self.remedy)
+        kept = {"transient": self.transient, "remedy_sql": self.remedy_sql}
+        return type(self), (self.reason, self.remedy, self.state), kept
 
 
 class NeedsEngine(Exception):
