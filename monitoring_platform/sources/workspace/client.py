@@ -200,7 +200,7 @@ class Workspace(NamedTuple):
         try:
             return self._attempt(call)
         except SourceError as error:
-            if not isinstance(error.__cause__, Unauthenticated):
+            if not _is_unauthenticated(error.__cause__):
                 raise
         _connected.cache_clear()  # a token may have been renewed since it was read
         return self._attempt(call)
@@ -226,7 +226,7 @@ class Workspace(NamedTuple):
                 "rate_limited",
                 transient=True,
             )
-        if isinstance(error, Unauthenticated):
+        if _is_unauthenticated(error):
             remedy = f"renew the credentials of source {self.name} (profile, token or client_secret)"
             return SourceError(f"the workspace refuses the credentials: {reason}", remedy, transient=True)
         if isinstance(error, PermissionDenied):
@@ -302,6 +302,12 @@ def _connected(workspace: Workspace) -> _Connection:
         product="monitoring-platform",
     )
     return _Connection(ApiClient(config), config)
+
+
+def _is_unauthenticated(error: BaseException | None) -> bool:
+    """Whether the credentials were refused. An expired token is told by 403, like a permission that is missing."""
+    is_expired = isinstance(error, PermissionDenied) and "invalid access token" in str(error).lower()
+    return is_expired or isinstance(error, Unauthenticated)
 
 
 def _hiccup(error: BaseException) -> str | None:
