@@ -12,7 +12,7 @@ import orjson
 from tests.workspace import filters, shapes, statements
 from tests.workspace.model import TERMINAL, Job, JobRun, Pipeline, Update
 from tests.workspace.refusal import Refusal, invalid
-from tests.workspace.server import Answer, Request, Route, as_json
+from tests.workspace.server import Answer, Request, Route, as_json, refused_with
 from tests.workspace.shapes import Json, epoch_ms
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ def get_update(workspace: Workspace, request: Request) -> Answer:
 def list_events(workspace: Workspace, request: Request) -> Answer:
     """25 at a time unless asked otherwise, at most 1,000, newest first. A page token stands for all but the size."""
     p = _pipeline(workspace, request, workspace.events_need)
+    if p.trouble:
+        raise refused_with(p.trouble, workspace.faults.retry_after)
     size = _size(request, 25, 1000)
     token = request.one("page_token")
     if token is not None:

@@ -84,7 +84,10 @@ class Pipeline:
     truncated: dict[str, list[str]] = field(default_factory=dict)  # event id -> fields that REST cuts
     job_tasks: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # update id -> who started it
     while_reading: Callable[[], None] | None = None  # called after each page of events
+    trouble: int | None = None  # HTTP status with which its events are answered, such as 429 or 500
     _tables: dict[Path, int] = field(default_factory=dict)
+    _read: tuple[int, pa.Table] | None = None
+    _updates: list[Update] | None = None
 
     # What it is
 
@@ -123,6 +126,11 @@ class Pipeline:
     @property
     def updates(self) -> list[Update]:
         """What the service knows of its updates, newest first: those of the log and those declared."""
+        if self._updates is None:
+            self._updates = self._known_updates()
+        return self._updates
+
+    def _known_updates(self) -> list[Update]:
         found: dict[str, Update] = {}
         for event in self.events:
             origin, at = event.get("origin") or {}, shapes.instant(event["timestamp"])
@@ -155,17 +163,21 @@ class Pipeline:
         self.events += [shapes.as_event(event) for event in events]
         for path in self._tables:
             self._write(path)
-        self.workspace.changed()
-        return self
+        return self._changed()
 
     def update(self, update_id: str, created: datetime, state: str, **more: Any) -> Pipeline:
         """An update that the service knows; the log need not have it."""
         self.declared[update_id] = Update(update_id, created, state, **more)
-        return self
+        return self._changed()
 
     def started_by(self, update_id: str, job_id: int, run_id: int, task_run_id: int) -> Pipeline:
         """The job task that asked for an update of the log."""
         self.job_tasks[update_id] = (job_id, run_id, task_run_id)
+        return self._changed()
+
+    def _changed(self) -> Pipeline:
+        self._updates = None
+        self.workspace.changed()
         return self
 
     def grant(self, principal: Principal | str, level: str) -> Pipeline:
@@ -185,11 +197,17 @@ class Pipeline:
             self.workspace.grant_table(to, self.published_name)
         return self
 
-    def modified(self, at: datetime | None = None) -> Pipeline:
-        """Its settings changed."""
+    def modified(self, at: datetime | None = None, **settings: Any) -> Pipeline:
+        """Its settings changed: owner, run_as, name, or anything of the spec (None takes it out)."""
+        for key, value in settings.items():
+            if key in ("owner", "run_as", "name"):
+                setattr(self, key, value)
+            elif value is None:
+                self.spec.pop(key, None)
+            else:
+                self.spec[key] = value
         self.last_modified = at or self.last_modified + timedelta(seconds=1)
-        self.workspace.changed()
-        return self
+        return self._changed()
 
     def store(self, folder: Path) -> Pipeline:
         """A storage folder with the log under system/events, as pipelines without Unity Catalog have it."""
@@ -200,8 +218,7 @@ class Pipeline:
     def delete(self, at: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc)) -> Pipeline:
         """The pipeline is gone; system tables remember it."""
         self.deleted = at
-        self.workspace.changed()
-        return self
+        return self._changed()
 
     def truncate(self, event_id: str, *fields: str) -> Pipeline:
         """REST leaves out these fields of an event."""
@@ -213,8 +230,11 @@ class Pipeline:
     def table(self) -> pa.Table:
         """The log as a table, read from a real Delta table."""
         path = self.workspace.folder / "tables" / self.id
-        self._write(path)
-        return DeltaTable(path).to_pyarrow_table()
+        with self.workspace.lock:
+            self._write(path)
+            if self._read is None or self._read[0] != len(self.events):
+                self._read = len(self.events), DeltaTable(path).to_pyarrow_table()
+            return self._read[1]
 
     def _write(self, path: Path) -> None:
         done = self._tables.get(path, 0)

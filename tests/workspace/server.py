@@ -206,11 +206,11 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             route = self._route(request)
             if not route.is_public:
-                if call.fault in ("429", "500", "503", "401"):
-                    raise _FAULTS[call.fault](self.workspace.faults.retry_after)
+                if call.fault and call.fault.isdigit():
+                    raise refused_with(int(call.fault), self.workspace.faults.retry_after)
                 wait = self.workspace.faults.over_limit()
                 if wait is not None:
-                    raise _too_many(wait)
+                    raise refused_with(429, wait)
                 request.principal = self.workspace.authenticate(request.headers)
                 call.principal = request.principal.name
             if request.raw and "json" in (request.headers.get("Content-Type") or ""):
@@ -259,16 +259,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write("\r\n".join([*head, "", ""]).encode() + body)
 
 
-def _too_many(seconds: int) -> Refusal:
-    message = "Current request has to be retried, the rate limit of this API was exceeded"
-    return Refusal(429, "REQUEST_LIMIT_EXCEEDED", message, {"Retry-After": str(seconds)})
-
-
-_FAULTS: dict[str, Callable[[int], Refusal]] = {
-    "429": _too_many,
-    "500": lambda seconds: Refusal(500, "INTERNAL_ERROR", "An internal error occurred."),
-    "503": lambda seconds: Refusal(
-        503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable", {"Retry-After": str(seconds)}
-    ),
-    "401": lambda seconds: Refusal(401, "401", "Token is expired or invalid. [ReqId: 00000000-0000]"),
-}
+def refused_with(status: int, retry_after: int) -> Refusal:
+    """Trouble of the service itself."""
+    again = {"Retry-After": str(retry_after)}
+    if status == 429:
+        message = "Current request has to be retried, the rate limit of this API was exceeded"
+        return Refusal(429, "REQUEST_LIMIT_EXCEEDED", message, again)
+    if status == 503:
+        return Refusal(503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable", again)
+    if status == 401:
+        return Refusal(401, "401", "Token is expired or invalid. [ReqId: 00000000-0000]")
+    return Refusal(status, "INTERNAL_ERROR", "An internal error occurred.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -19,6 +20,14 @@ from tests.workspace.shapes import Json
 
 if TYPE_CHECKING:
     from tests.workspace.world import Workspace
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One database without tables of its own; each statement has a connection to it."""
+    database = duckdb.connect()
+    database.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL threads = 1")
+    return database
 
 
 def run(
@@ -77,7 +86,7 @@ def _bound(tree: exp.Expression, parameters: list[Json]) -> exp.Expression:
 
 def _check(value: str, type_name: str) -> None:
     target = exp.DataType.build(type_name, dialect="databricks").sql("duckdb")
-    with duckdb.connect() as connection:
+    with _database().cursor() as connection:
         (cast,) = connection.execute(f"SELECT TRY_CAST(? AS {target})", [value]).fetchone() or (None,)
     if cast is None:
         raise SqlError(
@@ -101,8 +110,7 @@ def _computed(workspace: Workspace, who: Principal, tree: exp.Expression, catalo
         alias = node.alias or (node.name if not isinstance(node.this, exp.Anonymous) else node.this.name)
         node.replace(exp.alias_(exp.to_table(stand_in), exp.to_identifier(alias, quoted=True), table=True))
     text = tree.sql("duckdb")
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+    with _database().cursor() as connection:
         for name, rows in relations.items():
             connection.register(name, rows)
         try:

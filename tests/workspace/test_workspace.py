@@ -177,7 +177,7 @@ def test_hidden_tables_are_for_the_run_as_user(workspace: Workspace, monitor: Pr
     p = workspace.pipeline("p", id=pipeline_id, run_as="monitor@example.com", schema="s", events=log(pipeline_id))
     statement = f"SELECT * FROM main.s.event_log_{pipeline_id.replace('-', '_')}"
     assert len(rows(workspace, monitor, statement)) == 3
-    p.run_as = "ana@example.com"
+    p.modified(run_as="ana@example.com")
     workspace.grant(monitor, "SELECT", "main.s")
     assert "does not have SELECT" in failure(workspace, monitor, statement)
 

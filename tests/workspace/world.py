@@ -60,6 +60,7 @@ class Workspace:
         self._datasets: dict[str, str] = {}
         self._tokens: dict[str, _Token] = {}
         self._cached: dict[str, pa.Table] = {}
+        self._catalog: dict[str, Relation] | None = None
         self._server = serve(self, api.ROUTES)
 
     @property
@@ -136,12 +137,14 @@ class Workspace:
         """Any table: catalog.schema.name."""
         made = Relation(name, owner, lambda: rows)
         self._relations[name.lower()] = made
+        self.changed()
         return made
 
     def view(self, name: str, definition: str, owner: str = "ana@example.com") -> Relation:
         """A view, computed with its owner's rights."""
         made = Relation(name, owner, lambda: pa.table({}), definition)
         self._relations[name.lower()] = made
+        self.changed()
         return made
 
     def dataset(self, name: str, pipeline: Pipeline) -> None:
@@ -231,6 +234,12 @@ class Workspace:
 
     def relations(self) -> dict[str, Relation]:
         """All tables and views, by name in lower case."""
+        with self.lock:
+            if self._catalog is None:
+                self._catalog = self._known_relations()
+            return self._catalog
+
+    def _known_relations(self) -> dict[str, Relation]:
         found = dict(self._relations)
         for p in self.pipelines.values():
             name = p.published_name or p.hidden_name
@@ -263,6 +272,7 @@ class Workspace:
         """What is computed from everything is computed again."""
         with self.lock:
             self._cached.clear()
+            self._catalog = None
 
     def cut(self, size: int) -> int:
         """How many entries a page has that may have `size`."""
