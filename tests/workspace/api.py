@@ -112,9 +112,10 @@ def _pipeline(workspace: Workspace, request: Request, level: str = "CAN_VIEW") -
     pipeline_id = request.match["id"]
     p = workspace.pipelines.get(pipeline_id)
     is_gone = p is None or p.deleted is not None
-    if is_gone and (request.who.is_admin or (p is not None and p.may(request.who, level))):
+    could = workspace.tells_deleted and p is not None and p.may(request.who, level)
+    if is_gone and (request.who.is_admin or could):
         raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", f"The specified pipeline {pipeline_id} was not found.")
-    if p is None or not p.may(request.who, level):
+    if p is None or is_gone or not p.may(request.who, level):
         name = level.removeprefix("CAN_").capitalize()
         message = f"User {request.who.name} does not have {name} permissions on pipeline {pipeline_id}."
         raise Refusal(403, "PERMISSION_DENIED", message)

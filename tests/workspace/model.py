@@ -44,7 +44,7 @@ class Update:
     request_id: str | None = None
     full_refresh: bool = False
     validate_only: bool = False
-    job_task: tuple[int, int, int] | None = None  # job_id, job run id, task run id
+    job_task: tuple[str, str] | None = None  # job_id, id of the task's run
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Pipeline:
     last_modified: datetime = datetime(2025, 1, 1, tzinfo=timezone.utc)
     deleted: datetime | None = None
     truncated: dict[str, list[str]] = field(default_factory=dict)  # event id -> fields that REST cuts
-    job_tasks: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # update id -> who started it
+    job_tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # update id -> job and task that started it
     while_reading: Callable[[], None] | None = None  # called after each page of events
     trouble: int | None = None  # HTTP status with which its events are answered, such as 429 or 500
     _tables: dict[Path, int] = field(default_factory=dict)
@@ -150,10 +150,10 @@ class Pipeline:
             if isinstance(progress, dict) and progress.get("state"):
                 update.state = progress["state"]
                 update.ended = at if update.state in TERMINAL else None
+        found.update(self.declared)
         for update_id, job_task in self.job_tasks.items():
             if update_id in found:
                 found[update_id].job_task = job_task
-        found.update(self.declared)
         return sorted(found.values(), key=lambda update: update.created, reverse=True)
 
     # How tests set it up
@@ -170,9 +170,9 @@ class Pipeline:
         self.declared[update_id] = Update(update_id, created, state, **more)
         return self._changed()
 
-    def started_by(self, update_id: str, job_id: int, run_id: int, task_run_id: int) -> Pipeline:
-        """The job task that asked for an update of the log."""
-        self.job_tasks[update_id] = (job_id, run_id, task_run_id)
+    def started_by(self, update_id: str, job_id: int | str, task_run_id: int | str) -> Pipeline:
+        """The job task that asked for an update. The service has texts such as SQL_SCHEDULE for jobs of its own."""
+        self.job_tasks[update_id] = (str(job_id), str(task_run_id))
         return self._changed()
 
     def _changed(self) -> Pipeline:

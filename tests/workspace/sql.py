@@ -175,16 +175,16 @@ def _function(workspace: Workspace, who: Principal, call: exp.Anonymous, catalog
             raise _not_found(".".join(f"`{part}`" for part in full.split(".")))
     else:
         pipeline = workspace.pipelines.get(_literal(argument))
-    return _event_log(who, pipeline, argument.sql("databricks"))
+    return _event_log(workspace, who, pipeline, argument.sql("databricks"))
 
 
-def _event_log(who: Principal, pipeline: Pipeline | None, argument: str) -> pa.Table:
+def _event_log(workspace: Workspace, who: Principal, pipeline: Pipeline | None, argument: str) -> pa.Table:
     if pipeline is None or pipeline.deleted:
         raise SqlError(f"[EVENT_LOG_UNAVAILABLE] No event logs available for {argument}. SQLSTATE: 55019")
     if who.name != pipeline.owner:
         message = f"Insufficient privileges: User is not an owner of Pipeline '{pipeline.id}'."
         raise SqlError(f"[INSUFFICIENT_PERMISSIONS] {message} SQLSTATE: 42501")
-    if not pipeline.is_legacy:
+    if workspace.function_for_legacy_only and not pipeline.is_legacy:
         raise SqlError(
             "[EVENT_LOG_TVF_UNSUPPORTED_FOR_PIPELINE] The EVENT_LOG Table-Valued Function is not supported for "
             "pipelines that use the 'schema' field or pipelines that publish to default storage. To query the event "

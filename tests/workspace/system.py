@@ -46,7 +46,7 @@ PIPELINES = pa.schema(
         ("create_time", MICROS),
     ]
 )
-_TASK = pa.struct([("job_id", TEXT), ("job_run_id", TEXT), ("job_task_run_id", TEXT)])
+_TASK = pa.struct([("job_id", TEXT), ("job_task_run_id", TEXT), ("performance_target", TEXT)])
 TIMELINE = pa.schema(
     [
         ("account_id", TEXT),
@@ -207,11 +207,10 @@ def _timeline(workspace: Workspace) -> pa.Table:
     return pa.Table.from_pylist(rows, TIMELINE)
 
 
-def _trigger(job_task: tuple[int, int, int] | None) -> Json | None:
+def _trigger(job_task: tuple[str, str] | None) -> Json | None:
     if job_task is None:
         return None
-    job_id, run_id, task_run_id = map(str, job_task)
-    return {"job_task": {"job_id": job_id, "job_run_id": run_id, "job_task_run_id": task_run_id}}
+    return {"job_task": {"job_id": job_task[0], "job_task_run_id": job_task[1]}}
 
 
 def _update_type(full_refresh: bool, validate_only: bool) -> str:

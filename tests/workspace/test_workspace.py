@@ -92,6 +92,13 @@ def test_only_what_may_be_viewed_is_listed(workspace: Workspace, monitor: Princi
     assert found.latest_updates and found.latest_updates[0].creation_time == "2026-01-01T00:00:00.000Z"
     with pytest.raises(PermissionDenied, match="does not have View permissions on pipeline"):
         sdk(workspace, monitor).pipelines.get("nothing")
+    sales.delete()
+    assert not list(sdk(workspace, monitor).pipelines.list_pipelines())
+    with pytest.raises(ResourceDoesNotExist, match="was not found"):
+        sdk(workspace, monitor).pipelines.get("p1")
+    workspace.tells_deleted = False
+    with pytest.raises(PermissionDenied, match="does not have View permissions on pipeline"):
+        sdk(workspace, monitor).pipelines.get("p1")
 
 
 def test_pages_of_pipelines(workspace: Workspace) -> None:
@@ -168,6 +175,8 @@ def test_event_log_function_is_for_owners(workspace: Workspace, monitor: Princip
     assert len(rows(workspace, monitor, "SELECT * FROM event_log('own')")) == 3
     assert len(rows(workspace, monitor, "SELECT * FROM event_log(TABLE(main.sales.orders)) AS e")) == 3
     assert "not an owner" in failure(workspace, monitor, "SELECT * FROM event_log('other')")
+    assert len(rows(workspace, monitor, "SELECT * FROM event_log('new')")) == 3
+    workspace.function_for_legacy_only = True
     assert "[EVENT_LOG_TVF_UNSUPPORTED" in failure(workspace, monitor, "SELECT * FROM event_log('new')")
 
 

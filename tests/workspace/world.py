@@ -52,6 +52,8 @@ class Workspace:
         self.lock = threading.RLock()
         self.events_need = "CAN_VIEW"  # permission level for reading events; the service does not document it
         self.token_seconds = 3600  # how long an OAuth token lives
+        self.function_for_legacy_only = False  # the documentation says both: of all pipelines, of legacy ones only
+        self.tells_deleted = True  # that a pipeline is gone, to those who could view it; False: administrators only
         self.short_pages = False  # pages hold fewer than asked, sometimes nothing, although there is more
         self.while_listing: Callable[[], None] | None = None  # called after each page of pipelines
         self._pages = 0
@@ -189,7 +191,8 @@ class Workspace:
         if thing.lower().startswith("system.information_schema"):
             return True
         if relation is not None and system.is_hidden(relation):
-            return privilege != "SELECT"  # its owner only, whatever was granted on the schema
+            # What was granted on the schema does not reach it.
+            return privilege != "SELECT" or (who.name, "SELECT", thing.lower()) in self._grants
         parts = thing.lower().split(".")
         places = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
         if parts[0] == "system" and privilege == "USE SCHEMA":
