@@ -83,6 +83,7 @@ class Pipeline:
     deleted: datetime | None = None
     truncated: dict[str, list[str]] = field(default_factory=dict)  # event id -> fields that REST cuts
     job_tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # update id -> job and task that started it
+    stored_at: dict[str, Path] = field(default_factory=dict)  # path as the service has it -> folder
     while_reading: Callable[[], None] | None = None  # called after each page of events
     trouble: int | None = None  # HTTP status with which its events are answered, such as 429 or 500
     _tables: dict[Path, int] = field(default_factory=dict)
@@ -209,11 +210,18 @@ class Pipeline:
         self.last_modified = at or self.last_modified + timedelta(seconds=1)
         return self._changed()
 
-    def store(self, folder: Path) -> Pipeline:
-        """A storage folder with the log under system/events, as pipelines without Unity Catalog have it."""
-        self.spec["storage"] = str(folder)
+    def store(self, folder: Path, written: str | None = None) -> Pipeline:
+        """A storage folder with the log under system/events, as pipelines without Unity Catalog have it.
+
+        `written`: the storage setting, by default the folder itself; "" leaves it out, the place is then the
+        service's own, /pipelines/<id>.
+        """
+        setting = str(folder) if written is None else written
+        if setting:
+            self.spec["storage"] = setting
+        self.stored_at[f"{setting or f'/pipelines/{self.id}'}/system/events"] = folder / "system" / "events"
         self._write(folder / "system" / "events")
-        return self
+        return self._changed()
 
     def delete(self, at: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc)) -> Pipeline:
         """The pipeline is gone; system tables remember it."""

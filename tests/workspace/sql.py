@@ -12,6 +12,7 @@ import duckdb
 import orjson
 import pyarrow as pa
 import sqlglot
+from deltalake import DeltaTable
 from sqlglot import exp
 
 from tests.workspace.model import Pipeline, Principal, Relation
@@ -124,7 +125,9 @@ def _full_name(node: exp.Table, catalog: str, schema: str) -> tuple[str, str, st
 
 
 def _relation(workspace: Workspace, who: Principal, name: tuple[str, str, str]) -> pa.Table:
-    catalog, schema, _ = name
+    catalog, schema, place = name
+    if schema == "delta":
+        return _folder(workspace, who, place)
     found = workspace.relation(".".join(name))
     quoted = ".".join(f"`{part}`" for part in name)
     if found is None and not workspace.has_schema(catalog, schema):
@@ -144,6 +147,20 @@ def _relation(workspace: Workspace, who: Principal, name: tuple[str, str, str]) 
         return found.rows()
     owner = workspace.principals.get(found.owner) or Principal(found.owner)
     return _computed(workspace, owner, sqlglot.parse_one(found.definition, read="databricks"), catalog, schema)
+
+
+def _folder(workspace: Workspace, who: Principal, path: str) -> pa.Table:
+    """delta.`<path>`: files need a right of their own."""
+    place = path.removeprefix("dbfs:").rstrip("/")
+    found = next((p.stored_at[place] for p in workspace.pipelines.values() if place in p.stored_at), None)
+    if not workspace.has_privilege(who, "READ FILES", place, None):
+        raise SqlError(
+            "[INSUFFICIENT_PERMISSIONS] Insufficient privileges: User does not have permission SELECT on any file. "
+            "SQLSTATE: 42501"
+        )
+    if found is None:
+        raise SqlError(f"[DELTA_PATH_DOES_NOT_EXIST] {path} doesn't exist, or is not a Delta table. SQLSTATE: 42K03")
+    return DeltaTable(found).to_pyarrow_table()
 
 
 def _not_found(quoted: str) -> SqlError:

@@ -191,6 +191,17 @@ def test_hidden_tables_are_for_the_run_as_user(workspace: Workspace, monitor: Pr
     assert "does not have SELECT" in failure(workspace, monitor, statement)
 
 
+def test_storage_folders_need_the_right_on_files(workspace: Workspace, monitor: Principal, tmp_path: Path) -> None:
+    workspace.warehouse("w1", [monitor])
+    workspace.pipeline("old", id="old", catalog=None, events=log("old")).store(tmp_path / "store", written="")
+    statement = "SELECT id FROM delta.`dbfs:/pipelines/old/system/events`"
+    assert "SELECT on any file" in failure(workspace, monitor, statement)
+    workspace.grant(monitor, "READ FILES", "*")
+    assert len(rows(workspace, monitor, statement)) == 3
+    message = failure(workspace, monitor, "SELECT * FROM delta.`/pipelines/new/system/events`")
+    assert message.startswith("[DELTA_PATH_DOES_NOT_EXIST]")
+
+
 def test_system_tables(workspace: Workspace, monitor: Principal, sales: Pipeline) -> None:
     workspace.warehouse("w1", [monitor])
     events = "system.lakeflow_pipeline_events_preview.pipeline_events"

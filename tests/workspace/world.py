@@ -166,7 +166,7 @@ class Workspace:
     # Who may do what
 
     def grant(self, principal: Principal | str, privilege: str, thing: str) -> None:
-        """USE CATALOG, USE SCHEMA or SELECT on a catalog, schema or table."""
+        """USE CATALOG, USE SCHEMA or SELECT on a catalog, schema or table; READ FILES on a path (`*`: any file)."""
         name = principal if isinstance(principal, str) else principal.name
         self._grants.add((name, privilege, thing.lower()))
 
@@ -186,6 +186,8 @@ class Workspace:
         """Whether a principal has a privilege on a catalog, schema or table, itself or from above."""
         if privilege == "SELECT" and relation is not None and relation.owner == who.name:
             return True
+        if privilege == "READ FILES":
+            return any((who.name, privilege, place) in self._grants for place in ("*", thing.lower()))
         if thing.lower() in system.OPEN:
             return True
         if thing.lower().startswith("system.information_schema"):
