@@ -5,18 +5,21 @@ from __future__ import annotations
 import multiprocessing
 from datetime import datetime
 from multiprocessing import forkserver
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import ipc
 
 from monitoring_platform.event_log.normalise import Normalised, Place, normalise
 from monitoring_platform.event_log.redact import Policy
+from monitoring_platform.event_log.table_shape import normalise_table
 from monitoring_platform.sources.base import Chunk, Cursor, Log, Source
 
 
 def warm_up() -> None:
     """Start the server that reading processes are forked from; it imports this module while the caller goes on."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload([__name__])
+    # PyArrow imports pandas, if it is there, at the first array that it makes of a list.
+    multiprocessing.get_context("forkserver").set_forkserver_preload([__name__, "pandas"])
     forkserver.ensure_running()
 
 
@@ -49,5 +52,12 @@ def read_chunk(
 
 
 def normalised(chunk: Chunk, log: Log, policy: Policy, now: datetime) -> tuple[Normalised, Chunk]:
+    """A chunk's rows in canonical form; the chunk comes back without its raw rows."""
     place = Place(log.kind, log.location, log.pipeline_id)
-    return normalise(chunk.rows, place, now=now, policy=policy), chunk._replace(rows=())
+    tables: list[pa.Table] = []
+    rows: list[Any] = []
+    for item in chunk.rows:
+        (tables if isinstance(item, pa.Table) else rows).append(item)
+    parts = [normalise(rows, place, now=now, policy=policy)]
+    parts += [normalise_table(table, place, now=now, policy=policy) for table in tables]
+    return Normalised(*(pa.concat_tables(same) for same in zip(*parts))), chunk._replace(rows=())

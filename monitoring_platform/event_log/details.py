@@ -43,6 +43,8 @@ FLOW_STATUSES = frozenset(
         "EXCLUDED",
     ]
 )
+_STATES = UPDATE_STATES | FLOW_STATUSES
+_METRICS = frozenset(FLOW_METRICS)
 _SAYS_UPDATE = re.compile(r"Update \S+ (?:is|has) ([A-Z_]+)\.?")
 _SAYS_FLOW = re.compile(r"Flow '.*' (?:is|has) ([A-Z_]+)\.?", re.S)
 
@@ -54,8 +56,10 @@ def state(value: Any) -> str | None:
     text = to_id(value)
     if text is None:
         return None
+    if text in _STATES:
+        return text
     upper = text.upper()
-    return "CANCELED" if upper == "CANCELLED" else upper if upper in UPDATE_STATES | FLOW_STATUSES else text
+    return "CANCELED" if upper == "CANCELLED" else upper if upper in _STATES else text
 
 
 def stated_in(event_type: str | None, message: str | None) -> Facts:
@@ -96,9 +100,8 @@ def _flow_progress(body: Facts, facts: Facts) -> None:
     facts["flow_status"] = state(body.get("status"))
     metrics = body.get("metrics")
     if metrics and isinstance(metrics, dict):
-        for name in FLOW_METRICS:
-            if name in metrics:
-                facts[name] = to_count(metrics[name])
+        for name in metrics.keys() & _METRICS:
+            facts[name] = to_count(metrics[name])
     quality = body.get("data_quality")
     if quality and isinstance(quality, dict):
         facts["dropped_records"] = to_count(quality.get("dropped_records"))

@@ -54,10 +54,10 @@ _FROM_ORIGIN = ("update_id", "flow_id", "request_id", "pipeline_type", "maintena
 _USUAL_ORIGIN = frozenset({str, int, type(None)})
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STRUCTS = frozenset(["origin", "sequence", "error", "details", "timestamp"])
-_TEN = frozenset(["id", "message", "level", "maturity_level", "event_type"]) | _STRUCTS
+COLUMNS = frozenset(["id", "message", "level", "maturity_level", "event_type"]) | _STRUCTS
 #: Other names of a column, and columns that stand beside a member of origin.
 _ALIASES = {"pipeline_event_id": "id", "event_time": "timestamp"}
-_HOISTED = frozenset({"pipeline_id", "update_id"})
+HOISTED = frozenset({"pipeline_id", "update_id"})
 
 
 class Delivered(NamedTuple):
@@ -91,13 +91,18 @@ class Normalised(NamedTuple):
     quarantine: pa.Table
 
 
+def latest_credible(now: datetime) -> int:
+    """Times after this one (microseconds since the epoch) are flagged as of the far future."""
+    return (now + _FUTURE - _EPOCH) // timedelta(microseconds=1)
+
+
 def normalise(
     rows: Iterable[Delivered | Unreadable], place: Place, *, now: datetime, policy: Policy = DEFAULT
 ) -> Normalised:
     """Canonical and quarantined rows of one delivery; their number is the number of rows given."""
     good: list[_Row] = []
     bad: list[dict[str, Any]] = []
-    future = (now + _FUTURE - _EPOCH) // timedelta(microseconds=1)
+    future = latest_credible(now)
     for row in rows:
         if isinstance(row, Unreadable):
             raw = redact_text(row.raw, policy) or ""
@@ -192,7 +197,7 @@ def _place(row: Delivered, place: Place, future: int, policy: Policy) -> _Row | 
         out.id = _derived_id(out)
         out.flag("derived_id")
     unread = out.message is None or out.level is None or out.maturity is None or given is None
-    if unread or not m.keys() <= _TEN or type(m.get("id")) is not str:
+    if unread or not m.keys() <= COLUMNS or type(m.get("id")) is not str:
         _keep_rest(m, out)
     odd = not (origin.keys() <= _KNOWN_ORIGIN and set(map(type, origin.values())) <= _USUAL_ORIGIN)
     if odd or str in (type(origin.get("batch_id")), type(origin.get("org_id")), type(origin.get("user_id"))):
@@ -213,9 +218,9 @@ def _keep_rest(m: dict[str, Any], out: _Row) -> None:
         if value is None:
             continue
         taken = (
-            name in _TEN
+            name in COLUMNS
             or (name in _ALIASES and m.get(_ALIASES[name]) in (None, value))
-            or (name in _HOISTED and to_id(value) in (None, out.origin[name]))
+            or (name in HOISTED and to_id(value) in (None, out.origin[name]))
         )
         if not taken or isinstance(value, (dict, list)):
             out.keep(name, value)
@@ -425,40 +430,44 @@ def _clean(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
-def _doubtful_rows(texts: Sequence[str | None]) -> list[int]:
+def doubtful(texts: pa.Array) -> list[int]:
     """Numbers of the texts in which a secret may be: one vectorised look instead of patterns on every row."""
-    mask = pc.match_substring_regex(_strings(texts), DOUBTFUL)
-    numbers: list[int] = pc.indices_nonzero(mask.fill_null(False)).to_pylist()
+    numbers: list[int] = pc.indices_nonzero(pc.match_substring_regex(texts, DOUBTFUL).fill_null(False)).to_pylist()
     return numbers
 
 
-def _redact(rows: list[_Row], policy: Policy) -> None:
-    for i in _doubtful_rows([r.text for r in rows]):
-        row, text = rows[i], rows[i].text or ""
-        if row.details is None:
-            row.text = redact_text(text, policy)
-            continue
+def redacted_details(text: str, details: Any, policy: Policy) -> tuple[str | None, Any]:
+    """Text and parsed details without secrets; the parsed ones are the same object if nothing had to go."""
+    if details is not None:
         try:
-            row.text, redacted = redact_json(text, row.details, policy)
+            return redact_json(text, details, policy)
         except RecursionError:
-            row.text = redact_text(text, policy)
-            continue
+            pass
+    return redact_text(text, policy), details
+
+
+def _redact(rows: list[_Row], policy: Policy) -> None:
+    for i in doubtful(strings([r.text for r in rows])):
+        row = rows[i]
+        row.text, redacted = redacted_details(row.text or "", row.details, policy)
         if redacted is not row.details:
             row.details = redacted
             if "inferred_state" not in (row.flags or ()):
                 _, row.facts = reading.read(row.event_type, redacted)
-    for i in _doubtful_rows([r.message for r in rows]):
+    for i in doubtful(strings([r.message for r in rows])):
         rows[i].message = redact_value(rows[i].message, policy)
 
 
-def _strings(values: Sequence[Any]) -> pa.Array:
+def strings(values: Sequence[Any]) -> pa.Array:
+    """Text of any values; what UTF-8 cannot hold becomes replacement marks."""
     try:
         return pa.array(values, pa.string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
         return pa.array([_clean(to_text(v)) for v in values], pa.string())
 
 
-def _nested(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def nested(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lists and structs, texts made valid as in `strings`."""
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
@@ -483,14 +492,19 @@ def _longs(values: Sequence[Any]) -> pa.Array:
 def _origin_column(origins: list[dict[str, Any]]) -> pa.StructArray:
     present = set().union(*origins)
     children = [
-        (_longs if kind == pa.int64() else _strings)([o.get(name) for o in origins])
+        (_longs if kind == pa.int64() else strings)([o.get(name) for o in origins])
         if name in present
         else pa.nulls(len(origins), kind)
         for name, kind in ORIGIN_FIELDS.items()
     ]
+    return origin_of(children)
+
+
+def origin_of(children: list[pa.Array]) -> pa.StructArray:
+    """The column `origin` from its members, in the order of ORIGIN_FIELDS."""
     host = list(ORIGIN_FIELDS).index("host")
     if children[host].null_count < len(children[host]):
-        children[host] = _strings([redact_text(v) for v in children[host].to_pylist()])
+        children[host] = strings([redact_text(v) for v in children[host].to_pylist()])
     return pa.StructArray.from_arrays(children, fields=list(ORIGIN))
 
 
@@ -503,55 +517,59 @@ def _trimmed(array: pa.Array) -> pa.Array:
 def _table(rows: list[_Row], place: Place, now: datetime) -> pa.Table:
     if not rows:
         return EVENT.empty_table()
-    origin = _origin_column([r.origin for r in rows])
     first = [(r.error["exceptions"] or [{}])[0] if r.error and r.error["exceptions"] else None for r in rows]
-    messages = _strings([e.get("message") if e else None for e in first])
-    micros = pa.array([r.micros for r in rows], pa.int64())
-    name = origin.field("pipeline_name")
-    pipeline_id = _strings([r.pipeline_id for r in rows])
     given: dict[str, pa.Array] = {
-        "pipeline_id": pipeline_id,
-        "event_id": _strings([r.id for r in rows]),
-        "event_ts": micros.cast(TIMESTAMP),
-        "event_date": micros.cast(pa.timestamp("us")).cast(pa.date32()),
-        "event_type": _strings([r.event_type for r in rows]),
-        "level": pc.utf8_upper(_strings([r.level for r in rows])),
-        "flow_name": _strings([r.flow_name for r in rows]),
+        "pipeline_id": strings([r.pipeline_id for r in rows]),
+        "event_id": strings([r.id for r in rows]),
+        "event_ts": pa.array([r.micros for r in rows], pa.int64()).cast(TIMESTAMP),
+        "event_type": strings([r.event_type for r in rows]),
+        "level": pc.utf8_upper(strings([r.level for r in rows])),
+        "flow_name": strings([r.flow_name for r in rows]),
+        "maturity_level": pc.utf8_upper(strings([r.maturity for r in rows])),
+        "error_fatal": pa.array([r.error["fatal"] if r.error else None for r in rows], pa.bool_()),
+        "exception_class": strings([e.get("class_name") if e else None for e in first]),
+        "exception_message": strings([e.get("message") if e else None for e in first]),
+        "error_class": strings([rootcause.code_of(e, MARK) if e else None for e in first]),
+        "sql_state": strings([e.get("sql_state") if e else None for e in first]),
+        "drift": nested([drift.unknown(r.event_type, r.details, r.extra) for r in rows], pa.list_(pa.string())),
+        "root_error": nested([_root(r) for r in rows], ROOT_ERROR),
+        "message": strings([r.message for r in rows]),
+        "sequence": nested([r.sequence for r in rows], SEQUENCE),
+        "error": nested([r.error for r in rows], ERROR),
+        "details": strings([r.text for r in rows]),
+        "extra": strings([jsontext.dumps(r.extra) if r.extra else None for r in rows]),
+        "flags": nested([r.flags for r in rows], pa.list_(pa.string())),
+    }
+    return assemble(given, _origin_column([r.origin for r in rows]), [r.facts for r in rows], place, now)
+
+
+def assemble(
+    given: dict[str, pa.Array], origin: pa.StructArray, facts: list[dict[str, Any]], place: Place, now: datetime
+) -> pa.Table:
+    """Canonical rows from columns that are made, their origin and what their details state; columns left out are null.
+
+    `given` has at least pipeline_id and event_ts.
+    """
+    length = len(origin)
+    name = origin.field("pipeline_name")
+    columns: dict[str, pa.Array] = {
+        **given,
+        "event_date": given["event_ts"].cast(pa.timestamp("us")).cast(pa.date32()),
         "dataset_name": pc.coalesce(_trimmed(origin.field("dataset_name")), _trimmed(origin.field("table_name"))),
         "pipeline_name": name,
-        "maturity_level": pc.utf8_upper(_strings([r.maturity for r in rows])),
-        "error_fatal": pa.array([r.error["fatal"] if r.error else None for r in rows], pa.bool_()),
-        "exception_class": _strings([e.get("class_name") if e else None for e in first]),
-        "exception_message": messages,
-        "error_class": _strings([rootcause.code_of(e, MARK) if e else None for e in first]),
-        "sql_state": _strings([e.get("sql_state") if e else None for e in first]),
-        "drift": _nested([drift.unknown(r.event_type, r.details, r.extra) for r in rows], pa.list_(pa.string())),
-        "root_error": _nested([_root(r) for r in rows], ROOT_ERROR),
-        "message": _strings([r.message for r in rows]),
-        "sequence": _nested([r.sequence for r in rows], SEQUENCE),
+        "batch_id": origin.field("batch_id"),
         "origin": origin,
-        "error": _nested([r.error for r in rows], ERROR),
-        "details": _strings([r.text for r in rows]),
-        "extra": _strings([jsontext.dumps(r.extra) if r.extra else None for r in rows]),
-        "flags": _nested([r.flags for r in rows], pa.list_(pa.string())),
-        "_source_pipeline": pc.coalesce(_trimmed(name), pipeline_id),
-        "_source": pa.repeat(pa.scalar(place.source), len(rows)),
-        "_log": pa.repeat(pa.scalar(place.log), len(rows)),
-        "_ingested_at": pa.repeat(pa.scalar(now, TIMESTAMP), len(rows)),
+        "_source_pipeline": pc.coalesce(_trimmed(name), given["pipeline_id"]),
+        "_source": pa.repeat(pa.scalar(place.source), length),
+        "_log": pa.repeat(pa.scalar(place.log), length),
+        "_ingested_at": pa.repeat(pa.scalar(now, TIMESTAMP), length),
+        **{column: _trimmed(origin.field(column)) for column in _FROM_ORIGIN},
     }
-    for column in _FROM_ORIGIN:
-        given[column] = _trimmed(origin.field(column))
-    given["batch_id"] = origin.field("batch_id")
-    facts = _by_column([r.facts for r in rows])
-    columns = [
-        given[field.name]
-        if field.name in given
-        else _fact(facts[field.name], field.type)
-        if field.name in facts
-        else pa.nulls(len(rows), field.type)
-        for field in EVENT
-    ]
-    return pa.Table.from_arrays(columns, schema=EVENT)
+    for column, values in _by_column(facts).items():
+        columns[column] = _fact(values, EVENT.field(column).type)
+    return pa.Table.from_arrays(
+        [columns[f.name] if f.name in columns else pa.nulls(length, f.type) for f in EVENT], schema=EVENT
+    )
 
 
 def _root(row: _Row) -> dict[str, Any] | None:
@@ -576,7 +594,7 @@ def _by_column(facts: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def _fact(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == pa.string():
-        return _strings(values)
+        return strings(values)
     if kind == TIMESTAMP:
         return pa.array(values, pa.int64()).cast(TIMESTAMP)
-    return _nested(values, kind)
+    return nested(values, kind)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 INT64_MAX = 2**63 - 1
 _EPOCH = date(1970, 1, 1).toordinal()
-_FIRST = (1 - _EPOCH) * 86_400_000_000  # the years 1 to 9999: what every engine can hold
-_LAST = (date.max.toordinal() + 1 - _EPOCH) * 86_400_000_000 - 1
+FIRST_MICROS = (1 - _EPOCH) * 86_400_000_000  # the years 1 to 9999: what every engine can hold
+LAST_MICROS = (date.max.toordinal() + 1 - _EPOCH) * 86_400_000_000 - 1
 _INT = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _TIME = re.compile(
@@ -61,7 +61,7 @@ def to_int(value: Any) -> int | None:
 
 def to_count(value: Any) -> int | None:
     """A counter: like `to_int`, and None for negatives (−1 is the vendor's "unknown")."""
-    number = to_int(value)
+    number = to_int(value) if type(value) is not int or value > INT64_MAX else value
     return None if number is None or number < 0 else number
 
 
@@ -98,14 +98,14 @@ def to_text(value: Any) -> str | None:
 
 def to_id(value: Any) -> str | None:
     """An id: trimmed text, None for the empty one."""
-    text = to_text(value)
+    text = value if type(value) is str else to_text(value)
     return (text.strip() or None) if text is not None else None
 
 
 def to_instant(value: Any) -> Instant | None:
     """RFC 3339 and its relatives, or epoch numbers told apart by magnitude; None if it is no time."""
     if type(value) is Micros:
-        return Instant(value) if _FIRST <= value <= _LAST else None
+        return Instant(value) if FIRST_MICROS <= value <= LAST_MICROS else None
     if type(value) is str:
         match = _TIME.fullmatch(value)
         if match:
@@ -156,7 +156,7 @@ def _from_parts(match: re.Match[str]) -> Instant | None:
         return None
     offset = (int(off_hours) * 60 + int(off_minutes or 0)) * 60_000_000
     micros = micros - offset if sign == "+" else micros + offset
-    return Instant(micros) if _FIRST <= micros <= _LAST else None
+    return Instant(micros) if FIRST_MICROS <= micros <= LAST_MICROS else None
 
 
 def as_dict(value: Any) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import pyarrow as pa
+
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
 
 if TYPE_CHECKING:
@@ -29,9 +31,9 @@ class Log(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows read, the cursor after them, and whether there is more to read right now."""
+    """Rows read, one by one or as tables in the log's shape; the cursor after them; whether there is more right now."""
 
-    rows: Iterable[Delivered | Unreadable]
+    rows: Iterable[Delivered | Unreadable | pa.Table]
     cursor: Cursor
     more: bool
 
