@@ -13,6 +13,7 @@ service would not know is answered with ENDPOINT_NOT_FOUND and listed in `unknow
 """
 
 from tests.workspace.model import Job, JobRun, Pipeline, Principal, Relation, Update, Warehouse
+from tests.workspace.refusal import SqlError
 from tests.workspace.server import Call, Faults
 from tests.workspace.world import Workspace
 
@@ -24,6 +25,7 @@ __all__ = [
     "Pipeline",
     "Principal",
     "Relation",
+    "SqlError",
     "Update",
     "Warehouse",
     "Workspace",

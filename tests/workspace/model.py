@@ -12,6 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from tests.workspace import shapes
+from tests.workspace.refusal import SqlError
 from tests.workspace.shapes import Json
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Pipeline:
     stored_at: dict[str, Path] = field(default_factory=dict)  # path as the service has it -> folder
     while_reading: Callable[[], None] | None = None  # called after each page of events
     trouble: int | None = None  # HTTP status with which its events are answered, such as 429 or 500
+    damage: SqlError | None = None  # with what reading its table fails
     _tables: dict[Path, int] = field(default_factory=dict)
     _read: tuple[int, pa.Table] | None = None
     _updates: list[Update] | None = None
@@ -237,6 +239,8 @@ class Pipeline:
 
     def table(self) -> pa.Table:
         """The log as a table, read from a real Delta table."""
+        if self.damage:
+            raise self.damage
         path = self.workspace.folder / "tables" / self.id
         with self.workspace.lock:
             self._write(path)

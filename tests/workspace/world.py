@@ -120,6 +120,9 @@ class Workspace:
         made = Pipeline(self, id, name, owner, run_as or owner, settings, created=created, last_modified=created)
         made.events += [shapes.as_event(event) for event in events]
         self.pipelines[id] = made
+        if catalog is not None:  # whoever a pipeline runs as can get to its tables
+            self.grant(made.run_as, "USE CATALOG", catalog)
+            self.grant(made.run_as, "USE SCHEMA", f"{catalog}.{made.schema}")
         self.changed()
         return made
 
