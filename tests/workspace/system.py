@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tests.workspace import shapes
-from tests.workspace.model import TERMINAL, Relation, hours
+from tests.workspace.model import TERMINAL, Pipeline, Relation, hours
 from tests.workspace.shapes import MICROS, Json
 
 if TYPE_CHECKING:
@@ -141,21 +141,23 @@ _INFORMATION = pa.schema(
 
 
 def _pipeline_events(workspace: Workspace) -> pa.Table:
-    parts = [
-        shapes.system_table(p.events, workspace.account_id, workspace.workspace_id)
-        for p in workspace.pipelines.values()
-    ]
+    parts = [shapes.system_table(p.events, home.account_id, home.workspace_id) for home, p in _all(workspace)]
     empty = shapes.system_table([], workspace.account_id, workspace.workspace_id)
     return pa.concat_tables([empty, *parts])
+
+
+def _all(workspace: Workspace) -> Iterator[tuple[Workspace, Pipeline]]:
+    """All pipelines of the region with their workspaces."""
+    return ((home, p) for home in workspace.region for p in home.pipelines.values())
 
 
 def _pipelines(workspace: Workspace) -> pa.Table:
     """The history of settings: one row when it was made, one for its last change, one when it was deleted."""
     rows: list[Json] = []
-    for p in workspace.pipelines.values():
+    for home, p in _all(workspace):
         row = {
-            "account_id": workspace.account_id,
-            "workspace_id": workspace.workspace_id,
+            "account_id": home.account_id,
+            "workspace_id": home.workspace_id,
             "pipeline_id": p.id,
             "pipeline_type": p.spec.get("pipeline_type", "WORKSPACE"),
             "name": p.name,
@@ -177,7 +179,7 @@ def _pipelines(workspace: Workspace) -> pa.Table:
 def _timeline(workspace: Workspace) -> pa.Table:
     """One row for each hour of an update; the result is on the last one only."""
     rows: list[Json] = []
-    for p in workspace.pipelines.values():
+    for home, p in _all(workspace):
         for update in p.updates:
             last = update.ended
             if last is None and p.events:
@@ -189,8 +191,8 @@ def _timeline(workspace: Workspace) -> pa.Table:
                 is_end = number == len(slices) and update.state in TERMINAL
                 rows.append(
                     {
-                        "account_id": workspace.account_id,
-                        "workspace_id": workspace.workspace_id,
+                        "account_id": home.account_id,
+                        "workspace_id": home.workspace_id,
                         "pipeline_id": p.id,
                         "update_id": update.update_id,
                         "update_type": _update_type(update.full_refresh, update.validate_only),
@@ -218,7 +220,7 @@ def _update_type(full_refresh: bool, validate_only: bool) -> str:
 
 
 def _usage(workspace: Workspace) -> pa.Table:
-    return pa.Table.from_pylist([_billed(workspace, record) for record in workspace.usage], USAGE)
+    return pa.Table.from_pylist([_billed(home, record) for home in workspace.region for record in home.usage], USAGE)
 
 
 def _billed(workspace: Workspace, record: Json) -> Json:

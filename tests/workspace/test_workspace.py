@@ -223,6 +223,18 @@ def test_system_tables(workspace: Workspace, monitor: Principal, sales: Pipeline
     ]
 
 
+def test_system_tables_have_the_rows_of_a_region(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, tmp_path: Path
+) -> None:
+    workspace.warehouse("w1", [monitor])
+    workspace.grant_table(monitor, "system.lakeflow.pipelines")
+    with Workspace(tmp_path / "other", "other", workspace_id="77") as other:
+        other.join(workspace)
+        other.pipeline("elsewhere")
+        found = rows(workspace, monitor, "SELECT DISTINCT workspace_id FROM system.lakeflow.pipelines")
+        assert {row["workspace_id"] for row in found} == {workspace.workspace_id, "77"}
+
+
 def test_results_come_in_chunks_behind_links_that_expire(workspace: Workspace, monitor: Principal) -> None:
     workspace.warehouse("w1", [monitor], chunk_rows=4, link_seconds=-1)
     p = workspace.pipeline("p", id="p9", events=log("p9", 10)).publish("log", to=monitor)

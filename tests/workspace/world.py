@@ -56,6 +56,7 @@ class Workspace:
         self.tells_deleted = True  # that a pipeline is gone, to those who could view it; False: administrators only
         self.short_pages = False  # pages hold fewer than asked, sometimes nothing, although there is more
         self.while_listing: Callable[[], None] | None = None  # called after each page of pipelines
+        self.region: list[Workspace] = [self]  # workspaces whose system tables are the same
         self._pages = 0
         self._grants: set[tuple[str, str, str]] = set()
         self._relations: dict[str, Relation] = {}
@@ -151,6 +152,12 @@ class Workspace:
         self._relations[name.lower()] = made
         self.changed()
         return made
+
+    def join(self, other: Workspace) -> None:
+        """Be in the same region as another workspace: the system tables have the rows of all of them."""
+        other.region.append(self)
+        self.region = other.region
+        self.changed()
 
     def dataset(self, name: str, pipeline: Pipeline) -> None:
         """A streaming table or materialized view of a pipeline, for `event_log(TABLE(name))`."""
@@ -278,9 +285,10 @@ class Workspace:
 
     def changed(self) -> None:
         """What is computed from everything is computed again."""
-        with self.lock:
-            self._cached.clear()
-            self._catalog = None
+        for workspace in self.region:
+            with workspace.lock:
+                workspace._cached.clear()
+                workspace._catalog = None
 
     def cut(self, size: int) -> int:
         """How many entries a page has that may have `size`."""
