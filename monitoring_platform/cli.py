@@ -69,10 +69,10 @@ def _settings(config: Path | None) -> Settings:
 
 
 def _warehouse(config: Path | None) -> Warehouse:
-    from monitoring_platform.warehouse.store import Warehouse
+    from monitoring_platform.warehouse.opening import open_warehouse
 
     try:
-        return Warehouse(_settings(config))
+        return open_warehouse(_settings(config))
     except NotImplementedError as error:
         _stop(str(error))
 

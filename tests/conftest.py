@@ -19,6 +19,7 @@ from monitoring_platform.cycle.union import United, unite
 from monitoring_platform.demo import generate
 from monitoring_platform.marts.refresh import MARTS, Refreshed, Refresher, rebuild
 from monitoring_platform.marts.registry import BY_NAME, STOCK, Mart
+from monitoring_platform.warehouse.opening import open_warehouse
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version
 from monitoring_platform.warehouse.store import Warehouse
 
@@ -60,7 +61,7 @@ def refresh_marts(warehouse: Warehouse, marts: Sequence[Mart] = MARTS) -> list[R
 def made_fleet(folder: Path, pipelines: int) -> tuple[dict[str, Any], Warehouse]:
     """A small demo fleet with every plant, after one cycle: the truth about it and its tables."""
     truth = generate(folder, pipelines=pipelines, days=10, seed=3, end=FLEET_END)
-    warehouse = Warehouse(load(folder / "monitoring.yaml"))
+    warehouse = open_warehouse(load(folder / "monitoring.yaml"))
     ingest(warehouse, FLEET_END)
     unite(warehouse)
     refresh_marts(warehouse)
@@ -128,7 +129,7 @@ def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
         file = folder / "monitoring.yaml"
         sources = "" if "sources:" in config else "sources:\n  - {type: files, path: ./logs}\n"
         file.write_text(f"warehouse:\n  path: ./warehouse\n{sources}{config}", encoding="utf-8")
-        return Site(folder, Warehouse(load(file)))
+        return Site(folder, open_warehouse(load(file)))
 
     yield make
 

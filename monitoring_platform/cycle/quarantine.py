@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
 
 from monitoring_platform.sources.files import HALF_LINE
 from monitoring_platform.warehouse import contracts
@@ -20,19 +19,18 @@ def keep(warehouse: Warehouse, rows: pa.Table, read: Sequence[str] = ()) -> int:
 
     Half last lines of the logs just read are taken out first: read again, they are whole now or among `rows`.
     """
-    half = (pc.field("reason") == HALF_LINE) & pc.field("_log").isin(pa.array(read, pa.string()))
+    half = {"reason": [HALF_LINE], "_log": read}
     again = warehouse.arrow(_TABLE, [_ID], half) if read else _TABLE.schema.empty_table()
     settled = again.filter(_outside(again, rows))
     firsts = rows.group_by(_ID, use_threads=False).aggregate([(n, "first") for n in rows.column_names if n != _ID])
     unique = firsts.rename_columns([n.removesuffix("_first") for n in firsts.column_names]).select(rows.column_names)
-    new = unique.filter(
-        _outside(unique, warehouse.arrow(_TABLE, [_ID], pc.field(_ID).isin(unique[_ID].combine_chunks())))
-    )
+    known = warehouse.arrow(_TABLE, [_ID], {_ID: unique[_ID].to_pylist()}) if unique.num_rows else unique
+    new = unique.filter(_outside(unique, known))
     if settled.num_rows:
         there = warehouse.arrow(_TABLE)
         warehouse.replace_rows(_TABLE, pa.concat_tables([there.filter(_outside(there, settled)), new]))
     elif new.num_rows:
-        write_deltalake(str(warehouse.path(_TABLE)), new, mode="append")
+        warehouse.append_rows(_TABLE, new)
     return int(new.num_rows)
 
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle import quarantine
 from monitoring_platform.event_log.normalise import quarantine_id
 from monitoring_platform.event_log.schema import QUARANTINE
-from monitoring_platform.warehouse import contracts, delta_log
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.store import Added, Warehouse
 
 STEP = "union"
 _GROUP_ROWS = 300_000
@@ -62,38 +62,24 @@ class United:
 def unite(warehouse: Warehouse, progress: Callable[[str], None] = lambda text: None) -> United:
     """Append what landed since the mark, in groups of bounded size. Redoing it adds nothing."""
     warehouse.create(contracts.STANDING)
-    files, mark = warehouse.added(contracts.LANDING, warehouse.mark(STEP))
+    landed, mark = warehouse.added(contracts.LANDING, warehouse.mark(STEP))
     report = United()
-    for group in _groups(files):
+    for group in landed.groups(_GROUP_ROWS):
         _unite_group(warehouse, group, report)
         progress(f"{report.added:,} events new in {contracts.UNION.name}")
     warehouse.advance(STEP, mark)
     return report
 
 
-def _groups(files: list[delta_log.DataFile]) -> list[list[delta_log.DataFile]]:
-    groups: list[list[delta_log.DataFile]] = []
-    room = 0
-    for file in files:
-        rows = delta_log.row_count(file)
-        if not groups or rows > room:
-            groups.append([])
-            room = _GROUP_ROWS
-        groups[-1].append(file)
-        room -= rows
-    return groups
-
-
-def _unite_group(warehouse: Warehouse, files: list[delta_log.DataFile], report: United) -> None:
+def _unite_group(warehouse: Warehouse, landed: Added, report: United) -> None:
     spark = warehouse.spark
-    keys = pa.concat_tables([delta_log.read_file(file, ["pipeline_id", "event_id", "event_date"]) for file in files])
-    dates = pc.unique(keys["event_date"]).to_pylist()
+    keys = landed.columns(["pipeline_id", "event_id", "event_date"])
     distinct = keys.group_by(["pipeline_id", "event_id"]).aggregate([]).num_rows
-    warehouse.read_files(files).createOrReplaceTempView("landed")
+    landed.frame(spark).createOrReplaceTempView("landed")
     known = warehouse.arrow(
         contracts.UNION,
         ["pipeline_id", "event_id", "event_ts", "event_type", "level"],
-        pc.field("event_date").isin(dates),
+        {"event_date": pc.unique(keys["event_date"]).to_pylist()},
     )
     known = known.join(keys.select(["pipeline_id", "event_id"]), ["pipeline_id", "event_id"], join_type="left semi")
     if not known.num_rows and distinct == keys.num_rows:  # nearly always: nothing is repeated

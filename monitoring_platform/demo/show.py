@@ -17,6 +17,7 @@ from monitoring_platform.demo.making import generate
 from monitoring_platform.demo.verdict import compare
 from monitoring_platform.orchestration.runner import run_cycle
 from monitoring_platform.summary import print_findings
+from monitoring_platform.warehouse.opening import open_warehouse
 from monitoring_platform.warehouse.store import Warehouse
 
 
@@ -38,7 +39,7 @@ def show(console: Console, folder: Path, *, pipelines: int, days: int, seed: int
         highlight=False,
     )
     print_findings(console, result.findings, limit=6)
-    _print_verdict(console, truth, Warehouse(settings))
+    _print_verdict(console, truth, open_warehouse(settings))
     console.print(
         "\nThe broken log is planted: the run names it, and everything else is done.\n"
         f"Go on: monitoring-platform status --config {config}\n"

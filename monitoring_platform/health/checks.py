@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from monitoring_platform.marts import registry
 from monitoring_platform.marts.refresh import behind
-from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
 
 OFFENDERS_SHOWN = 50
-_NEWEST_FILES = 20
 
 
 class Finding(NamedTuple):
@@ -57,18 +56,14 @@ def _ask(warehouse: Warehouse, sql: str, *tables: contracts.Table, **values: Any
 
 
 def _newest(warehouse: Warehouse, table: contracts.Table, columns: list[str]) -> pa.Table:
-    """Key columns of the files added last: what a cycle wrote, so that a check costs the same at any age."""
+    """Key columns of what was added last: what a cycle wrote, so that a check costs the same at any age."""
     if not warehouse.exists(table):
         return table.schema.empty_table().select(columns)
-    files = delta_log.active_files(warehouse.open(table), warehouse.path(table))[-_NEWEST_FILES:]
-    schema = pa.schema([(name, pa.string()) for name in columns])
-    parts = [delta_log.read_file(file, columns).select(columns).cast(schema) for file in files]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    return warehouse.newest(table).columns(columns)
 
 
 def _union_keys(warehouse: Warehouse, dates: pa.Array) -> pa.Table:
-    wanted = pc.field("event_date").isin(dates.cast(pa.date32()))
-    return warehouse.arrow(contracts.UNION, ["pipeline_id", "event_id"], wanted)
+    return warehouse.arrow(contracts.UNION, ["pipeline_id", "event_id"], {"event_date": dates.to_pylist()})
 
 
 def _duplicates(warehouse: Warehouse, _: datetime) -> pa.Table:

@@ -8,17 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.marts.registry import BY_NAME, PIPELINE_RUNS, Mart
-from monitoring_platform.warehouse import contracts, delta_log
-from monitoring_platform.warehouse.delta_log import DataFile
-from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
+from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.store import Added, Mark, Marks, Warehouse
 
 _COLUMNS = ["pipeline_id", "update_id", "event_type", "event_date"]
 
 
 class News(NamedTuple):
-    """Union files that a mart does not reflect yet, what their events touch, and the mark after them."""
+    """Union rows that a mart does not reflect yet, what these events touch, and the mark after them."""
 
-    files: list[DataFile]
+    added: Added | None  # None: none
     events: pa.Table  # distinct pipeline_id, update_id, event_type, event_date (as text), has_drift
     since: Mark | None
     mark: Mark
@@ -60,7 +59,7 @@ class NewsDesk:
         since = min(mark, runs, key=lambda m: m.version) if mark and runs else None
         latest = self._latest
         if mark == latest:
-            return News([], self._touched([]), mark, latest)
+            return News(None, self._touched(None), mark, latest)
         for name in mart.inputs:
             upstream = self._marks.of(name) if name in BY_NAME else latest
             if upstream is None or upstream.input_id != latest.input_id:
@@ -70,16 +69,16 @@ class NewsDesk:
         if mark is not None and mark.input_id == latest.input_id and mark.version >= latest.version:
             return None
         if (since, latest) not in self._found:
-            files, _ = self._warehouse.added(contracts.UNION, since)
-            self._found[since, latest] = News(files, self._touched(files), since, latest)
+            added, _ = self._warehouse.added(contracts.UNION, since)
+            self._found[since, latest] = News(added, self._touched(added), since, latest)
         return self._found[since, latest]
 
     @staticmethod
-    def _touched(files: list[DataFile]) -> pa.Table:
+    def _touched(added: Added | None) -> pa.Table:
         schema = pa.schema([*((name, pa.string()) for name in _COLUMNS), ("has_drift", pa.bool_())])
-        parts = []
-        for file in files:
-            rows = delta_log.read_file(file, [*_COLUMNS, "drift"])
-            has_drift = pc.is_valid(rows["drift"])
-            parts.append(rows.select(_COLUMNS).append_column("has_drift", has_drift).cast(schema))
-        return pa.concat_tables([schema.empty_table(), *parts]).group_by(schema.names).aggregate([])
+        if added is None:
+            return schema.empty_table()
+        rows = added.columns([*_COLUMNS, "drift"])
+        has_drift = pc.is_valid(rows["drift"])
+        touched = rows.select(_COLUMNS).append_column("has_drift", has_drift).cast(schema)
+        return touched.group_by(schema.names).aggregate([])

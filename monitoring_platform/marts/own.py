@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
 
 from monitoring_platform.config import Settings
 from monitoring_platform.event_log.schema import Column
 from monitoring_platform.marts.registry import EVENTS_SUMMARY, STOCK
-from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
-from monitoring_platform.warehouse.looking import ask, stored
+from monitoring_platform.warehouse.duck import ask
 from monitoring_platform.warehouse.store import Mark, Warehouse
 
 if TYPE_CHECKING:
@@ -134,21 +133,11 @@ def stored_views(warehouse: Warehouse) -> list[Table]:
 
 
 def _stored_table(warehouse: Warehouse, name: str) -> Table | None:
-    if not warehouse.exists(name):
+    schema = warehouse.schema(name)
+    if schema is None:
         return None
-    schema = pa.schema(warehouse.open(name).schema().to_arrow())
-    columns = tuple(Column(field.name, _plain(field.type), "") for field in schema)
+    columns = tuple(Column(field.name, field.type, "") for field in schema)
     return Table(name, "view of one's own", (), columns)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without delta-rs's views of text."""
-    names = {"string_view": pa.string(), "large_string": pa.string(), "binary_view": pa.binary()}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_plain(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
-    return names.get(str(kind), kind)
 
 
 def _refresh(warehouse: Warehouse, view: OwnView) -> int:
@@ -199,17 +188,16 @@ def _refresh_full(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table])
     old = _stored_table(warehouse, view.name)
     if old is not None and old.schema.equals(rows.schema) and _equal(warehouse.arrow(old), rows):
         return 0
-    write_deltalake(str(warehouse.path(view.name)), rows, mode="overwrite", schema_mode="overwrite")
+    warehouse.recreate(view.name, rows)
     return int(rows.num_rows)
 
 
 def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Table], before: Mark) -> int:
     """Recompute the rows of the updates that events after the mark touched, from the inputs' rows of these updates."""
-    files, _ = warehouse.added(contracts.UNION, Mark(before.version, before.input_id.rpartition(":")[0]))
-    parts = [delta_log.read_file(file, _UPDATE).select(_UPDATE) for file in files]
-    if not parts:
+    added, _ = warehouse.added(contracts.UNION, Mark(before.version, before.input_id.rpartition(":")[0]))
+    if not added:
         return 0
-    touched = pa.concat_tables(parts)
+    touched = added.columns(_UPDATE)
     updates = touched.filter(pc.is_valid(touched["update_id"])).group_by(_UPDATE).aggregate([])
     warehouse.frame(updates).createOrReplaceTempView("_touched")
     for name, table in inputs.items():
@@ -226,21 +214,11 @@ def _refresh_updates(warehouse: Warehouse, view: OwnView, inputs: dict[str, Tabl
     there = _stored_table(warehouse, view.name)
     if there is None or not there.schema.equals(new.schema):
         return _refresh_full(warehouse, view, inputs)
-    old = stored(warehouse, there, None, "SEMI JOIN wanted USING (pipeline_id, update_id)", wanted=updates)
+    old = warehouse.stored(there, None, updates)
     if _equal(old, new):
         return 0
     if old.num_rows:
-        (
-            warehouse.open(there)
-            .merge(
-                updates,
-                "t.pipeline_id = s.pipeline_id AND t.update_id = s.update_id",
-                source_alias="s",
-                target_alias="t",
-            )
-            .when_matched_delete()
-            .execute()
-        )
+        warehouse.remove(there, updates)
     warehouse.append_rows(there, new)
     return int(new.num_rows)
 

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -21,11 +20,13 @@ from monitoring_platform.marts.news import News, NewsDesk
 from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, REQUESTS, STOCK, Mart, view
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
-from monitoring_platform.warehouse.looking import ask, stored
+from monitoring_platform.warehouse.duck import ask
 from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from monitoring_platform.warehouse.store import Rows
 
 _THREADS = 3  # marts at a time: their queries wait for the engine most of the time
 _UPDATE = ["pipeline_id", "update_id"]
@@ -34,7 +35,6 @@ _NOT_STAGED = frozenset(["details", "error", "extra", "message", "origin", "drif
 #: How far before the first touched week a mart with a window looks: usual durations, the week before, retries.
 _LOOKBACK = timedelta(days=35)
 _MANY_PIPELINES = 500  # named in a filter; more are not worth naming
-_SEMI = "SEMI JOIN wanted USING ({})"
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Refresher:
         self._desk = NewsDesk(warehouse, self._marks, self._union)
         self._changes: dict[str, _Change] = {}
         self._is_empty = not warehouse.rows(contracts.UNION)
-        self._staged: dict[tuple[Mark | None, Mark], tuple[Path, dict[str, int]]] = {}
+        self._staged: dict[tuple[Mark | None, Mark], tuple[Rows, dict[str, int]]] = {}
         self._cutoffs: dict[tuple[Mark | None, Mark], datetime] = {}
 
     @property
@@ -162,7 +162,7 @@ class Refresher:
                 news = self._desk.of(mart)
             if news is None:
                 return report
-            if news.files:
+            if news.added:
                 self._refresh_touched(mart, news, report)
                 self._marks.set(mart.name, news.mark)
             else:
@@ -205,7 +205,8 @@ class Refresher:
     # ---- rows of each scope ----
 
     def _event_rows(self, mart: Mart, news: News) -> pa.Table:
-        _events(self._warehouse, mart, self._warehouse.read_files(news.files))
+        assert news.added is not None
+        _events(self._warehouse, mart, news.added.frame(self._warehouse.spark))
         return _collect(self._warehouse.spark.sql(mart.sql), mart.table)
 
     def _update_rows(self, mart: Mart, news: News) -> tuple[pa.Table, dict[str, int]]:
@@ -215,13 +216,12 @@ class Refresher:
         _events(self._warehouse, mart, staged)
         updates = news.updates()
         for name in mart.inputs:
-            found = stored(self._warehouse, STOCK[name], None, _SEMI.format("pipeline_id, update_id"), wanted=updates)
-            self._warehouse.frame(found).createOrReplaceTempView(name)
+            self._warehouse.frame(self._warehouse.stored(STOCK[name], None, updates)).createOrReplaceTempView(name)
         if not mart.chained:
             return _collect(self._warehouse.spark.sql(mart.sql), mart.table), read
         cutoff = self._cutoff(news)
-        recent = f"{_SEMI.format('pipeline_id')} WHERE start_ts >= TIMESTAMPTZ '{cutoff - _LOOKBACK}'"
-        near = stored(self._warehouse, mart.table, None, recent, wanted=_column(news.pipelines()))
+        recent = ("start_ts", cutoff - _LOOKBACK)
+        near = self._warehouse.stored(mart.table, None, _column(news.pipelines()), since=recent)
         _siblings(self._warehouse, mart, _matching(near, updates, "ANTI"))
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         return rows.filter(_since(mart, cutoff)), read
@@ -231,15 +231,13 @@ class Refresher:
         key = (news.since, news.mark)
         if key not in self._staged:
             updates = news.updates()
-            known = stored(
-                self._warehouse, PIPELINE_RUNS, ["event_dates"], _SEMI.format("pipeline_id, update_id"), wanted=updates
-            )["event_dates"]
-            dates = news.update_dates().union(*({str(date) for date in found or ()} for found in known.to_pylist()))
+            known = self._warehouse.stored(PIPELINE_RUNS, ["event_dates"], updates)["event_dates"]
+            days = news.update_dates().union(*({str(day) for day in found or ()} for found in known.to_pylist()))
             columns = [name for name in contracts.UNION.schema.names if name not in _NOT_STAGED]
-            path, read = self._warehouse.stage(contracts.UNION, columns, sorted(dates), updates)
-            self._staged[key] = path, read
-        path, read = self._staged[key]
-        return self._warehouse.spark.read.parquet(str(path)), read
+            dates = [date.fromisoformat(day) for day in sorted(days)]
+            self._staged[key] = self._warehouse.events_of(updates, dates, columns)
+        rows, read = self._staged[key]
+        return rows(self._warehouse.spark), read
 
     def _day_rows(self, mart: Mart, days: pa.Table) -> pa.Table:
         """Rows of the touched days of the touched pipelines."""
@@ -283,23 +281,22 @@ class Refresher:
     def _find_cutoff(self, news: News) -> datetime:
         """Monday of the oldest of: the new events, the touched updates, and the requests that these may belong to."""
         updates, warehouse = news.updates(), self._warehouse
-        runs = stored(
-            warehouse, PIPELINE_RUNS, ["start_ts", "request_id"], _SEMI.format("pipeline_id, update_id"), wanted=updates
-        )
+        runs = warehouse.stored(PIPELINE_RUNS, ["start_ts", "request_id"], updates)
         day = datetime.fromisoformat(pc.min(news.events["event_date"]).as_py()).replace(tzinfo=timezone.utc)
         first = min(day, pc.min(runs["start_ts"]).as_py() or day)
         # A retry without request_id continues the newest request of its pipeline.
-        requests = stored(
-            warehouse,
-            REQUESTS,
-            ["start_ts"],
-            f"{_SEMI.format('pipeline_id')} WHERE start_ts >= TIMESTAMPTZ '{first - _LOOKBACK}' "
-            "AND (request_id IN (SELECT request_id FROM touched) OR last_start_ts = "
-            "(SELECT max(n.last_start_ts) FROM requests n WHERE n.pipeline_id = requests.pipeline_id))",
-            wanted=_column(news.pipelines()),
+        columns = ["pipeline_id", "request_id", "start_ts", "last_start_ts"]
+        pipelines, recent = _column(news.pipelines()), ("start_ts", first - _LOOKBACK)
+        oldest = ask(
+            """
+            SELECT min(start_ts) AS start_ts
+            FROM (SELECT *, max(last_start_ts) OVER (PARTITION BY pipeline_id) AS newest FROM nearby)
+            WHERE request_id IN (SELECT request_id FROM touched) OR last_start_ts = newest
+            """,
+            nearby=warehouse.stored(REQUESTS, columns, pipelines, since=recent),
             touched=runs,
         )
-        first = min(first, pc.min(requests["start_ts"]).as_py() or first)
+        first = min(first, oldest["start_ts"][0].as_py() or first)
         midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight - timedelta(days=midnight.weekday())
 
@@ -339,14 +336,9 @@ class Refresher:
             scope = new.select(list(table.keys))
         if not isinstance(scope, pa.Table):
             scope = _column(scope)
-        where = _SEMI.format(", ".join(scope.column_names))
-        if cutoff:
-            is_time = pa.types.is_timestamp(table.schema.field(str(mart.window)).type)
-            start = f"TIMESTAMPTZ '{cutoff}'" if is_time else f"DATE '{cutoff.date()}'"
-            # A row may have come into the window only now (a request of last week that is retried).
-            same = " AND ".join(f'f."{key}" = "{table.name}"."{key}"' for key in table.keys)
-            where += f' WHERE "{mart.window}" >= {start} OR EXISTS (SELECT 1 FROM fresh f WHERE {same})'
-        old = stored(warehouse, table, None, where, wanted=scope, fresh=new.select(list(table.keys)))
+        # A row may have come into the window only now (a request of last week that is retried).
+        since, keys = ((mart.window, cutoff), new.select(list(table.keys))) if mart.window and cutoff else (None, None)
+        old = warehouse.stored(table, None, scope, since=since, or_keys=keys)
         pipelines = _save(warehouse, table, new, old, report)
         self._changes[mart.name] = _Change(news.since, pipelines)
 

@@ -247,12 +247,7 @@ ASSETS: list[dg.AssetsDefinition] = [
 
 
 def _table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
-    path = warehouse.path(table)
-    return {
-        "dagster/row_count": warehouse.rows(table),
-        "dagster/uri": path.as_uri(),
-        "table": dg.MetadataValue.path(str(path)),
-    }
+    return {"dagster/row_count": warehouse.rows(table), "dagster/uri": warehouse.address(table)}
 
 
 def _report_metadata(report: Ingested) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from monitoring_platform.config import Settings, load
+from monitoring_platform.warehouse.opening import open_warehouse
 from monitoring_platform.warehouse.store import Warehouse
 
 
@@ -15,4 +16,4 @@ class Platform(dg.ConfigurableResource):  # type: ignore[type-arg]
         return load(self.config_path)
 
     def warehouse(self) -> Warehouse:
-        return Warehouse(self.settings())
+        return open_warehouse(self.settings())

@@ -1,36 +1,35 @@
-"""The warehouse: Delta tables at `<path>/<table>`.
+"""The warehouse: the tables of one configuration, and what the other rooms may do with them.
 
-Big data moves through the engine; bookkeeping (a few rows) and looking are done by delta-rs in milliseconds, on every
-engine alike. Steps that write hold the lock of the warehouse, so that runs that overlap wait for each other.
+Big data moves through the engine; bookkeeping (a few rows) and rows that the process holds already take the shortest
+way that the place of the tables allows: `folder` has Delta tables in a folder, `catalog` tables of a metastore. Steps
+that write hold the lock of the warehouse, so that runs that overlap wait for each other.
 """
 
 from __future__ import annotations
 
-import datetime
 import fcntl
-import shutil
 import threading
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema, write_deltalake
 
 from monitoring_platform.config import Settings
-from monitoring_platform.warehouse import contracts, delta_log
+from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import Table
 
-if TYPE_CHECKING:  # PySpark is imported with the first use of the engine: looking does without
+if TYPE_CHECKING:  # both are imported with their first use: most of looking does without
+    import duckdb
     from pyspark.sql import DataFrame, SparkSession
+    from typing_extensions import Self
 
+    #: Rows that any session can be given as a DataFrame of its own.
+    Rows = Callable[[SparkSession], DataFrame]
 
-_MESSAGE_BYTES = 32 * 1024 * 1024
 _creating = threading.Lock()  # threads that refresh marts need the same tables
 
 
@@ -41,16 +40,31 @@ class Mark(NamedTuple):
     input_id: str
 
 
-class Warehouse:
+class Added(ABC):
+    """Rows that were added to an append-only table of ours; true if there are any."""
+
+    @abstractmethod
+    def __bool__(self) -> bool: ...
+
+    @abstractmethod
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """These columns, here, in the contract's types."""
+
+    @abstractmethod
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """All columns, on the engine; without those that the table is partitioned by."""
+
+    @abstractmethod
+    def groups(self, rows: int) -> Sequence[Added]:
+        """The same in parts of about so many rows."""
+
+
+class Warehouse(ABC):
     """The tables of one configuration. Cheap to make; the engine starts with the first use of `spark`."""
 
     def __init__(self, settings: Settings) -> None:
-        if settings.warehouse.path is None:
-            raise NotImplementedError("warehouse.catalog needs a metastore; configure warehouse.path")
         self.settings = settings
-        self.root: Path = settings.warehouse.path
         self._checked: set[str] = set()  # tables whose columns were compared with their contract
-
         self._session: SparkSession | None = None
         self._is_twin = False
 
@@ -63,24 +77,24 @@ class Warehouse:
             self._session = (another if self._is_twin else session)(self.settings.engine)
         return self._session
 
-    def for_thread(self) -> Warehouse:
+    def for_thread(self) -> Self:
         """The same tables through a session of its own, whose temporary views no other thread sees."""
-        twin = Warehouse(self.settings)
+        twin = type(self)(self.settings)
         twin._checked, twin._is_twin = self._checked, True
         return twin
 
-    @property
-    def _staging(self) -> Path:
-        return self.root / ".staging"
+    # ---- the right to write ----
 
-    def path(self, table: Table | str) -> Path:
-        return self.root / (table if isinstance(table, str) else table.name)
+    @property
+    @abstractmethod
+    def _home(self) -> Path:
+        """Folder of what belongs to the tables on this machine."""
 
     @contextmanager
     def lock(self, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Exclusive right to write, held by the process: a kill frees it. Calls `waiting` once if it must wait."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with open(self.root / ".lock", "w") as handle:
+        self._home.mkdir(parents=True, exist_ok=True)
+        with open(self._home / ".lock", "w") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -89,12 +103,12 @@ class Warehouse:
             try:
                 yield
             finally:
-                shutil.rmtree(self._staging, ignore_errors=True)
+                self._clear()
 
     def is_busy(self) -> bool:
-        """Whether some process holds the lock now."""
+        """Whether some process of this machine holds the lock now."""
         try:
-            with open(self.root / ".lock", "w") as handle:
+            with open(self._home / ".lock", "w") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
@@ -102,80 +116,92 @@ class Warehouse:
             return True
         return False
 
-    # ---- looking (no engine) ----
+    @abstractmethod
+    def _clear(self) -> None:
+        """Remove what a step left that nobody needs any more."""
+
+    # ---- what is there ----
+
+    @abstractmethod
+    def address(self, table: Table | str) -> str:
+        """Where others find the table: the URI of its folder, or its name in the catalog."""
+
+    @abstractmethod
+    def schema(self, table: Table | str) -> pa.Schema | None:
+        """The columns that the table has; None if it does not exist."""
 
     def exists(self, table: Table | str) -> bool:
-        return delta_log.latest_version(self.path(table)) is not None
+        return self.schema(table) is not None
 
-    def open(self, table: Table | str) -> DeltaTable:
-        return DeltaTable(str(self.path(table)))
-
-    def dataset(self, table: Table) -> Any:
-        """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if there is none."""
-        if not self.exists(table):
-            return ds.dataset(table.schema.empty_table())
-        options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")  # as Spark writes times by default
-        return self.open(table).to_pyarrow_dataset(parquet_read_options=options, schema=table.schema)
-
-    def rows(self, table: Table) -> int:
-        """Number of rows, from the table's statistics."""
-        return int(self.open(table).count()) if self.exists(table) else 0
-
-    def arrow(self, table: Table, columns: list[str] | None = None, where: Any = None) -> pa.Table:
-        """Rows of a table without the engine; none if it does not exist."""
-        return self.dataset(table).to_table(columns=columns, filter=where)
-
+    @abstractmethod
     def version(self, table: Table | str) -> Mark:
         """The newest version of a table and the table's identity."""
-        return _mark_of(self.open(table))
 
-    def added(self, table: Table, since: Mark | None) -> tuple[list[delta_log.DataFile], Mark]:
-        """Files added to one of our own append-only tables after the mark, and the mark after them."""
-        opened = self.open(table)
-        mark = _mark_of(opened)
-        if since is not None and since.input_id == mark.input_id and since.version <= mark.version:
-            found = delta_log.added_since(self.path(table), since.version, mark.version).files
-            if found is not None and all(file.path.exists() for file in found):
-                return found, mark
-        return delta_log.active_files(opened, self.path(table)), mark
+    @abstractmethod
+    def rows(self, table: Table) -> int:
+        """Number of rows; 0 if the table does not exist."""
 
-    # ---- bookkeeping (no engine) ----
+    @abstractmethod
+    def arrow(
+        self, table: Table, columns: Sequence[str] | None = None, only: Mapping[str, Sequence[Any]] | None = None
+    ) -> pa.Table:
+        """Rows of a table, those with one of the given values in each column of `only`; none if it does not exist."""
+
+    @abstractmethod
+    def stored(
+        self,
+        table: Table,
+        columns: Sequence[str] | None,
+        wanted: pa.Table,
+        *,
+        since: tuple[str, datetime] | None = None,
+        or_keys: pa.Table | None = None,
+    ) -> pa.Table:
+        """Rows that agree with a row of `wanted` in all its columns, in the contract's types.
+
+        With `since` only those that have this time or a later one in its column, or a key that is in `or_keys`.
+        """
+
+    @abstractmethod
+    def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> Sequence[str]:
+        """Let DuckDB see the table under its name, with the contract's columns; gives the files that it reads."""
+
+    @abstractmethod
+    def added(self, table: Table, since: Mark | None) -> tuple[Added, Mark]:
+        """What was added to one of our own append-only tables after the mark, and the mark after it."""
+
+    @abstractmethod
+    def newest(self, table: Table) -> Added:
+        """What was added last: a bounded number of commits or files."""
+
+    # ---- bookkeeping ----
 
     def create(self, tables: Sequence[Table]) -> set[str]:
         """Create what does not exist yet, empty, and add columns that a newer contract has (null in older rows).
 
         Gives the names of tables that got columns: what computes their rows has to start anew.
         """
-        return {table.name for table in tables if table.name not in self._checked and self._create(table)}
+        return {table.name for table in tables if table.name not in self._checked and self._checked_now(table)}
 
-    def _create(self, table: Table) -> bool:
+    def _checked_now(self, table: Table) -> bool:
         with _creating:
             if table.name in self._checked:
                 return False
             self._checked.add(table.name)
-            if self.exists(table):
-                opened = self.open(table)
-                there = {field.name for field in opened.schema().fields}
-                new = [field for field in _described(table) if field.name not in there]
-                if new:
-                    opened.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
-                return bool(new)
-            self.path(table).mkdir(parents=True, exist_ok=True)
-            DeltaTable.create(
-                str(self.path(table)),
-                Schema.from_arrow(_described(table)),
-                mode="ignore",
-                partition_by=list(table.partition_by) or None,
-                name=table.name,
-                description=table.grain,
-            )
-            return False
+            there = self.schema(table)
+            if there is None:
+                self._create(table)
+                return False
+            new = [column.name for column in table.columns if column.name not in there.names]
+            if new:
+                self._add_columns(table, new)
+            return bool(new)
 
-    def replace_rows(self, table: Table, rows: pa.Table) -> None:
-        """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
-        if self.exists(table) and same_rows(self.arrow(table), rows, table.keys):
-            return
-        write_deltalake(str(self.path(table)), rows, mode="overwrite")
+    @abstractmethod
+    def _create(self, table: Table) -> None: ...
+
+    @abstractmethod
+    def _add_columns(self, table: Table, names: Sequence[str]) -> None: ...
 
     def marks(self) -> Marks:
         """How far all steps have come."""
@@ -191,22 +217,13 @@ class Warehouse:
         marks.set(step, mark)
         marks.save()
 
-    # ---- data (engine) ----
+    # ---- data on the engine ----
 
-    def read(self, table: Table) -> DataFrame:
-        return self.spark.read.format("delta").load(str(self.path(table)))
-
-    def read_files(self, files: Sequence[delta_log.DataFile]) -> DataFrame:
-        """Rows of data files of our own tables (without partition columns)."""
-        return self.spark.read.parquet(*[str(file.path) for file in files])
+    @abstractmethod
+    def read(self, table: Table) -> DataFrame: ...
 
     def frame(self, rows: pa.Table) -> DataFrame:
-        """Arrow rows as a DataFrame; many of them by way of a file, because a Spark Connect message is limited."""
-        if rows.nbytes > _MESSAGE_BYTES:
-            self._staging.mkdir(parents=True, exist_ok=True)
-            file = self._staging / f"{uuid.uuid4().hex}.parquet"
-            pq.write_table(rows, file)
-            return self.spark.read.parquet(str(file))
+        """Arrow rows as a DataFrame."""
         if rows.num_rows:
             # Apache Spark takes an empty batch for the end and drops the rows after it.
             filled = [batch for batch in rows.to_batches() if batch.num_rows]
@@ -215,80 +232,64 @@ class Warehouse:
 
         return self.spark.createDataFrame([], from_arrow_schema(rows.schema))
 
-    def append(self, table: Table, rows: DataFrame) -> None:
-        writer = rows.select(*table.schema.names).write.format("delta").mode("append")
-        if table.partition_by:
-            writer = writer.partitionBy(*table.partition_by)
-        writer.save(str(self.path(table)))
+    @abstractmethod
+    def append(self, table: Table, rows: DataFrame) -> None: ...
 
+    @abstractmethod
     def overwrite(self, table: Table, rows: DataFrame) -> None:
-        """Replace all rows in one commit, numbers widened to the contract's types (Delta refuses others)."""
+        """Replace all rows in one commit."""
+
+    @staticmethod
+    def _widened(table: Table, rows: DataFrame) -> DataFrame:
+        """The contract's columns, numbers widened to its types: Delta refuses others."""
         from pyspark.sql.functions import col
 
-        columns = [col(c.name).cast("bigint") if c.type == pa.int64() else col(c.name) for c in table.columns]
-        rows.select(*columns).write.format("delta").mode("overwrite").save(str(self.path(table)))
+        return rows.select(
+            *[col(c.name).cast("bigint") if c.type == pa.int64() else col(c.name) for c in table.columns]
+        )
 
-    def stage(
-        self, table: Table, columns: list[str], dates: Sequence[str], updates: pa.Table
-    ) -> tuple[Path, dict[str, int]]:
-        """Rows of these updates from these days, copied to a file that many queries can read; what that read.
+    @abstractmethod
+    def events_of(
+        self, updates: pa.Table, dates: Sequence[date], columns: Sequence[str]
+    ) -> tuple[Rows, dict[str, int]]:
+        """Events of these updates (pipeline_id, update_id) from these days, for many queries; what that read."""
 
-        `updates` has pipeline_id and update_id. Rows pass in batches: the memory needed does not grow with them.
-        """
-        self._staging.mkdir(parents=True, exist_ok=True)
-        path = self._staging / f"{uuid.uuid4().hex}.parquet"
-        days = [datetime.date.fromisoformat(date) for date in dates]
-        where = pc.field("event_date").isin(days)
-        source = self.dataset(table)
-        fragments = list(source.get_fragments(filter=where))
-        read = {"files_read": len(fragments), "rows_scanned": sum(f.count_rows() for f in fragments), "rows_read": 0}
-        wanted = _pair(updates["pipeline_id"], updates["update_id"])
-        schema = pa.schema([table.schema.field(name) for name in columns])
-        with pq.ParquetWriter(path, schema, compression="lz4") as writer:
-            for batch in source.to_batches(columns=columns, filter=where):
-                chosen = batch.filter(pc.is_in(_pair(batch["pipeline_id"], batch["update_id"]), wanted))
-                if chosen.num_rows:
-                    read["rows_read"] += chosen.num_rows
-                    writer.write_batch(chosen)
-        return path, read
+    # ---- rows that are here already ----
 
-    # ---- small writes (delta-rs): rows that are here already ----
-
+    @abstractmethod
     def append_rows(self, table: Table, rows: pa.Table) -> None:
-        """Append Arrow rows in one commit."""
-        write_deltalake(str(self.path(table)), rows, mode="append", partition_by=list(table.partition_by) or None)
+        """Append rows in one commit."""
 
+    @abstractmethod
+    def overwrite_rows(self, table: Table, rows: pa.Table) -> None:
+        """Replace all rows in one commit."""
+
+    @abstractmethod
+    def recreate(self, name: str, rows: pa.Table) -> None:
+        """Make the table hold these rows and have their columns, whatever it was before."""
+
+    @abstractmethod
     def merge(self, table: Table, changed: pa.Table, gone: pa.Table) -> None:
         """Update or insert the changed rows and delete the gone ones, in one commit."""
-        source = pa.concat_tables(
-            [
-                changed.append_column("_gone", pa.repeat(pa.scalar(False), changed.num_rows)),
-                gone.append_column("_gone", pa.repeat(pa.scalar(True), gone.num_rows)),
-            ]
-        )
-        columns = {f"`{name}`": f"s.`{name}`" for name in table.schema.names}
-        opened = self.open(table)
-        (
-            opened.merge(
-                source,
-                predicate=" AND ".join(f"t.`{key}` = s.`{key}`" for key in table.keys),
-                source_alias="s",
-                target_alias="t",
-            )
-            .when_matched_delete(predicate="s._gone")
-            .when_matched_update(columns)
-            .when_not_matched_insert(columns, predicate="NOT s._gone")
-            .execute()
-        )
 
+    @abstractmethod
+    def remove(self, table: Table, wanted: pa.Table) -> None:
+        """Delete the rows that agree with a row of `wanted` in all its columns."""
 
-def _mark_of(opened: DeltaTable) -> Mark:
-    return Mark(opened.version(), str(opened.metadata().id))
+    def replace_rows(self, table: Table, rows: pa.Table) -> None:
+        """Overwrite a small table in one commit; nothing is written if it holds these rows already."""
+        if not self.exists(table) or not same_rows(self.arrow(table), rows, table.keys):
+            self.overwrite_rows(table, rows)
 
+    # ---- maintenance ----
 
-def _described(table: Table) -> pa.Schema:
-    """The contract's schema with each column's text as its comment."""
-    return pa.schema([pa.field(c.name, c.type, metadata={"comment": c.doc}) for c in table.columns])
+    @abstractmethod
+    def forget(self, table: Table, column: str, before: datetime) -> None:
+        """Delete rows with an older time in this column."""
+
+    @abstractmethod
+    def tidy(self, table: Table, today: date) -> None:
+        """Make few files of many and drop old versions; no reader of new rows sees a row again."""
 
 
 class Marks:
@@ -318,14 +319,13 @@ class Marks:
         """Write the marks, after the data that they stand for."""
         if not self._is_saved:
             rows = [{"step": step, **self._marks[step]._asdict()} for step in sorted(self._marks)]
-            table = pa.Table.from_pylist(rows, contracts.PROGRESS.schema)
-            write_deltalake(str(self._warehouse.path(contracts.PROGRESS)), table, mode="overwrite")
+            self._warehouse.overwrite_rows(contracts.PROGRESS, pa.Table.from_pylist(rows, contracts.PROGRESS.schema))
             self._is_saved = True
 
 
-def _pair(pipeline_id: Any, update_id: Any) -> Any:
-    """One text of both ids, null where either is."""
-    return pc.binary_join_element_wise(pipeline_id, update_id, "\0")
+def described(table: Table) -> pa.Schema:
+    """The contract's schema with each column's text as its comment."""
+    return pa.schema([pa.field(c.name, c.type, metadata={"comment": c.doc}) for c in table.columns])
 
 
 def same_rows(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> bool:

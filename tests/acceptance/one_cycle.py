@@ -8,10 +8,10 @@ import sys
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, refresh_marts
 
-warehouse = Warehouse(load(sys.argv[1]))
+warehouse = open_warehouse(load(sys.argv[1]))
 _ = warehouse.spark.version
 print("ready", flush=True)
 with warehouse.lock():

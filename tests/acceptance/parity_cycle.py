@@ -26,7 +26,7 @@ from monitoring_platform.marts.refresh import MARTS, rebuild
 from monitoring_platform.marts.registry import TABLES
 from monitoring_platform.warehouse.contracts import STANDING
 from monitoring_platform.warehouse.maintenance import maintain
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, Site
 
 #: Differs between Sail and Apache Spark, or one of them cannot do it: not to be used. See docs/architecture.md.
@@ -101,7 +101,7 @@ def site(folder: Path, engine: dict[str, Any], warehouse: Path) -> Site:
         "  - {type: delta, path: './sources/delta/*'}\n",
         encoding="utf-8",
     )
-    return Site(folder, Warehouse(load(file)))
+    return Site(folder, open_warehouse(load(file)))
 
 
 def dump(place: Site, folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from monitoring_platform.config import ConfigError, LogPlace, PlumberProject, Settings, SummaryView, load
 from monitoring_platform.config.plumber import JOB_DEFAULTS, deep_merge
 from monitoring_platform.health.status import preview
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, Site, state
 
 MONITORING_YAML = """\
@@ -218,7 +218,7 @@ def test_opted_out_events_stay_out_and_history_stays(make_site: Callable[..., Si
     file = site.folder / "monitoring.yaml"
     section = "lakehouse_plumber: {project: ./lhp.yaml, environment: dev, pipeline_config: ./p.yaml}\n"
     file.write_text(file.read_text() + section)
-    site.warehouse = Warehouse(load(file))
+    site.warehouse = open_warehouse(load(file))
     site.write("a.jsonl", state("2", 9, "COMPLETED"))
     site.cycle()
     assert [row["event_id"] for row in site.rows("all_pipelines_event_log")] == ["1"]
@@ -245,7 +245,7 @@ def test_validate_lists_pipelines_with_their_tables(write: Write, tmp_path: Path
     }
     arguments = pipelines("pipeline: debug\nevent_log: false\n")
     settings = write(config=arguments["config"], files={**arguments["files"], **flow_groups})
-    found = preview(Warehouse(settings), NOW)
+    found = preview(open_warehouse(settings), NOW)
     assert [(row["pipelines"], row["log"], row["result"].split(":")[0].split(";")[0]) for row in found] == [
         (["bronze_orders"], "retail_dev._meta.bronze_orders_event_log", "named by the project"),
         (["debug"], None, "excluded by configuration"),
@@ -269,7 +269,7 @@ def test_monitoring_switched_off(project: Any, write: Write) -> None:
     """R-CFG-03: the settings stay, nothing is required, and `validate` says so."""
     lhp = EVENT_LOG + "monitoring: {enabled: false, max_concurrent_streams: 3}\n"
     assert not project(lhp).monitoring_enabled
-    assert [row["result"] for row in preview(Warehouse(write(lhp)), NOW)] == [
+    assert [row["result"] for row in preview(open_warehouse(write(lhp)), NOW)] == [
         "switched off by the project: monitoring.enabled is false"
     ]
 

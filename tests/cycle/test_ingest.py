@@ -18,8 +18,8 @@ from monitoring_platform.cycle.ingest import discover, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.event_log.normalise import Delivered
 from monitoring_platform.sources import Chunk, Log, SourceError
-from monitoring_platform.warehouse import store
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse import folder
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, Site, event, flow, state
 
 
@@ -163,13 +163,13 @@ def test_excluded_pipelines_are_not_ingested_and_come_back(make_site: Callable[.
     file = site.folder / "monitoring.yaml"
     text = file.read_text()
     file.write_text(text + "pipelines: {exclude: [b]}\n")
-    site.warehouse = Warehouse(load(file))
+    site.warehouse = open_warehouse(load(file))
     site.write("a.jsonl", state("2", 1, "COMPLETED", pipeline_id="b"), state("2", 1, "COMPLETED", pipeline_id="a"))
     site.cycle()
     assert {r["pipeline_id"]: r["state"] for r in site.rows("pipelines")} == {"a": "seen", "b": "excluded"}
     assert [r["event_id"] for r in site.rows("all_pipelines_event_log", pipeline_id="b")] == ["1"]
     file.write_text(text)
-    site.warehouse = Warehouse(load(file))
+    site.warehouse = open_warehouse(load(file))
     site.cycle()
     assert site.row("pipeline_runs", pipeline_id="b")["status"] == "COMPLETED"
 
@@ -291,7 +291,7 @@ def test_batches_are_bounded_and_lose_nothing(make_site: Callable[..., Site]) ->
 
 def test_a_batch_larger_than_a_message(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that no Spark Connect message could carry go by way of a file, which is gone afterwards."""
-    monkeypatch.setattr(store, "_MESSAGE_BYTES", 100)
+    monkeypatch.setattr(folder, "_MESSAGE_BYTES", 100)
     site.write("a.jsonl", *(state(str(i), i, "RUNNING") for i in range(5)))
     with site.warehouse.lock():
         site.cycle()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from monitoring_platform.config import load
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import Site, by, event, flow, is_as_rebuilt, state
 
 LATER = datetime(2026, 3, 1, tzinfo=timezone.utc)
@@ -24,7 +24,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("beside")
     (folder / "monitoring.yaml").write_text("warehouse: {path: ./w}\nsources:\n  - {type: files, path: ./logs}\n")
     (folder / "logs").mkdir()
-    site = Site(folder, Warehouse(load(folder / "monitoring.yaml")))
+    site = Site(folder, open_warehouse(load(folder / "monitoring.yaml")))
     listing = {"type": "AUTO_LOADER_LISTING", "auto_loader_details": {"source_path": "/in", "num_files_listed": 12}}
     snapshot = {"target_table_name": "main.x.t", "snapshot_timestamp": 1_767_225_600_000, "snapshot_reason": "INITIAL"}
     progress = {

@@ -10,7 +10,7 @@ from monitoring_platform.config import load
 from monitoring_platform.marts.own import ViewError, own_views, refresh_views, stored_views
 from monitoring_platform.marts.registry import BY_NAME
 from monitoring_platform.warehouse.looking import question
-from monitoring_platform.warehouse.store import Warehouse
+from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import Site, event, flow, state
 
 VIEWS = """
@@ -56,7 +56,7 @@ def test_views_become_tables_and_follow_the_news(make_site: Callable[..., Site])
     (folder.folder / "errors.sql").write_text("SELECT event_id, message FROM pipeline_errors", encoding="utf-8")
     file = folder.folder / "monitoring.yaml"
     file.write_text(file.read_text() + VIEWS, encoding="utf-8")
-    site = Site(folder.folder, Warehouse(load(file)))
+    site = Site(folder.folder, open_warehouse(load(file)))
     site.write(
         "a.jsonl",
         state("1", 0, "RUNNING"),
