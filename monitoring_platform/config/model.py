@@ -145,6 +145,13 @@ class Engine(_Model):
             raise wrong("must start with 'sc://'. Write the server's address as sc://host:port", "url")
         return self
 
+    @property
+    def is_in_databricks(self) -> bool:
+        """Whether its sessions see the tables of a workspace: it runs there, or is connected to it."""
+        if self.name == "connect":
+            return "databricks" in (self.url or "")
+        return self.name == "spark" and "DATABRICKS_RUNTIME_VERSION" in os.environ
+
 
 class _PathSource(_Model):
     type: str
@@ -230,6 +237,8 @@ class WorkspaceSource(_Model):
     tables: dict[str, _Text] = {}
     """Published logs or views over them that the workspace does not tell, by glob on the pipeline's name or id:
     catalog.schema.table, where {pipeline_name} stands for the name."""
+    datasets: dict[str, _Text] = {}
+    """A table of the pipeline, by glob on its name or id, for event_log(TABLE(…)) where its id is not taken."""
     tags: _Text | None = None
     """Only pipelines with these tags: `;` is or, `,` is and; `key` alone asks whether there is such a tag."""
     names: tuple[_Text, ...] = ()
@@ -273,6 +282,18 @@ class WorkspaceSource(_Model):
             raise wrong("names a way twice. Write each once")
         return value
 
+    @field_validator("tags")
+    @classmethod
+    def _is_an_expression(cls, value: str | None) -> str | None:
+        if value is not None and not all(key for any_of in _alternatives(value) for key, _ in any_of):
+            raise wrong("is no tag expression. Write key=value or key; ',' between them is and, ';' is or")
+        return value
+
+    @property
+    def tag_alternatives(self) -> tuple[tuple[tuple[str, str | None], ...], ...]:
+        """`tags` as alternatives of (key, value) that must all be there; the value None stands for any."""
+        return _alternatives(self.tags) if self.tags else ()
+
     @model_validator(mode="after")
     def _whole_principal(self) -> "WorkspaceSource":
         if (self.client_id is None) != (self.client_secret is None):
@@ -280,6 +301,14 @@ class WorkspaceSource(_Model):
         if self.token is not None and self.client_id is not None:
             raise wrong("is one way too many to sign in. Keep 'token', or 'client_id' and 'client_secret'", "token")
         return self
+
+
+def _alternatives(expression: str) -> tuple[tuple[tuple[str, str | None], ...], ...]:
+    def tag(text: str) -> tuple[str, str | None]:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        return key, value if equals else None
+
+    return tuple(tuple(tag(text) for text in any_of.split(",")) for any_of in expression.split(";"))
 
 
 # The one place that a new type of source is added to.

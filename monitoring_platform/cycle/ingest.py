@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -31,17 +31,22 @@ import pyarrow.compute as pc
 
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle import ledger, quarantine
+from monitoring_platform.cycle.ledger import SOURCE
 from monitoring_platform.cycle.reading import normalised, packed, read_chunk, unpacked, warm_up
 from monitoring_platform.event_log.normalise import Normalised
-from monitoring_platform.event_log.redact import Policy, redact_text
+from monitoring_platform.event_log.redact import Policy, redact_text, redact_value
 from monitoring_platform.event_log.schema import EVENT, QUARANTINE
-from monitoring_platform.sources import Chunk, Cursor, Log, NeedsEngine, Source, SourceError, configured
+from monitoring_platform.sources import Chunk, Cursor, Log, Look, NeedsEngine, Source, SourceError, configured
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
 Row = dict[str, Any]
 _LEAST_CHUNK, _MANY_LOGS = 1000, 8
 _FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=6)
+_FAILURES = frozenset({"unreadable", "rate_limited"})
+_FINE: Row = dict.fromkeys(("error", "coverage", "remedy", "remedy_sql", "next_retry_at"), None) | {
+    "consecutive_failures": 0
+}
 
 
 @dataclass
@@ -66,6 +71,7 @@ class Found:
     failed: dict[str, str]
     empty_sources: list[str]
     news: list[Any] = field(default_factory=list)  # what is there to read, as a fingerprint
+    rest: dict[str, Any] = field(default_factory=dict)  # source -> where its listing goes on, which had no time for all
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -80,36 +86,102 @@ def selection_of(settings: Settings) -> str:
     return hashlib.sha256(chosen.encode()).hexdigest()[:12]
 
 
-def discover(warehouse: Warehouse, now: datetime, *, force: bool = True) -> Found:
-    """Every log that the sources know and what it has to offer; nothing is read or written, no engine is started."""
+def discover(
+    warehouse: Warehouse,
+    now: datetime,
+    *,
+    force: bool = True,
+    deadline: float | None = None,
+    resume: Mapping[str, Any] | None = None,
+) -> Found:
+    """Every log that the sources know and what it has to offer; nothing is read or written, no engine is started.
+
+    With a deadline (of `time.monotonic`) sources do not ask for more than their listing; see `sources.base.Look`.
+    """
     settings = warehouse.settings
     rows = {row["location"]: row for row in warehouse.arrow(contracts.LOGS).to_pylist()}
     found = Found(rows, [], {}, [])
     listed: set[str] = set()
     for source in configured(settings):
-        logs = source.logs()
-        if not logs:
+        mine = [row for row in rows.values() if row["source"] == source.name and row["state"] != "gone"]
+        look = Look(
+            now,
+            {row["location"]: orjson.loads(row["facts"]) for row in mine if row["facts"]},
+            {row["location"] for row in mine if row["error"] and _is_due(row, now, force)},
+            deadline,
+            (resume or {}).get(source.name),
+        )
+        try:
+            listing = source.listing(look)
+        except SourceError as error:
+            listed |= _cannot_list(source, mine, error, found, now)
+            continue
+        if listing.rest is not None:
+            found.rest[source.name] = listing.rest
+        elif not listing.logs:
             found.empty_sources.append(source.name)
-        for log in logs:
-            if log.location in listed:
-                continue
-            listed.add(log.location)
-            row = rows.setdefault(log.location, _new_row(log))
-            row.update(source=log.source, kind=log.kind, state="unreadable" if row["error"] else "readable")
-            if row["error"] and not force and row["next_retry_at"] and now < row["next_retry_at"]:
-                found.failed[log.location] = row["error"]
-                continue
-            try:
-                position, cursor = source.position(log), _cursor(row, settings)
-                if row["error"] or cursor is None or cursor["position"] != position:
-                    found.readable.append((source, log))
-                    found.news.append([log.location, position, row["consecutive_failures"]])
-            except SourceError as error:
-                fail(row, error, now)
-                found.failed[log.location] = row["error"]
-    for location in rows.keys() - listed:
-        rows[location]["state"] = "gone"
+        for log in listing.logs:
+            if log.location not in listed:
+                listed.add(log.location)
+                _consider(source, log, found, settings, now, force)
+    if deadline is None:
+        for location in rows.keys() - listed:
+            rows[location]["state"] = "gone"
     return found
+
+
+def _cannot_list(source: Source, rows: list[Row], error: SourceError, found: Found, now: datetime) -> set[str]:
+    """Note that a source does not tell its logs: what is known of them stays. Returns their locations."""
+    row = found.rows.setdefault(source.name, _new_row(Log(source.name, source.name, SOURCE)))
+    row["source"] = source.name
+    fail(row, error, now)
+    found.failed[source.name] = row["error"]
+    for other in rows:
+        if other is not row:
+            other.update(_trouble(error), state="unreachable")
+    return {source.name, *(other["location"] for other in rows)}
+
+
+def _consider(source: Source, log: Log, found: Found, settings: Settings, now: datetime, force: bool) -> None:
+    """Bring the row of a listed log up to date and note whether there is something to read."""
+    row = found.rows.setdefault(log.location, _new_row(log))
+    row["source"] = log.source
+    if log.facts is not None:
+        kept = {name: value for name, value in log.facts.items() if name != "position"}
+        row["facts"] = orjson.dumps(redact_value(kept, policy_of(settings)), option=orjson.OPT_SORT_KEYS).decode()
+    problem = log.problem or _excluded(log, settings)
+    if problem is not None:
+        row.update(_trouble(problem), state="excluded" if problem.state == "excluded" else "unreadable")
+        if is_failure(problem):
+            found.failed[log.location] = row["error"]
+        return
+    if row["state"] in ("unreachable", "excluded"):
+        row.update(_FINE)
+    row["state"] = "unreadable" if row["error"] else "readable"
+    if row["error"] and not _is_due(row, now, force):
+        if row["coverage"] in _FAILURES:
+            found.failed[log.location] = row["error"]
+        return
+    try:
+        position, cursor = source.position(log), _cursor(row, settings)
+        if row["error"] or cursor is None or cursor["position"] != position:
+            found.readable.append((source, log))
+            found.news.append([log.location, position, row["consecutive_failures"]])
+    except SourceError as error:
+        fail(row, error, now)
+        found.failed[log.location] = row["error"]
+
+
+def _is_due(row: Row, now: datetime, force: bool) -> bool:
+    """Whether a log that failed is tried again now."""
+    return force or not row["next_retry_at"] or now >= row["next_retry_at"]
+
+
+def _excluded(log: Log, settings: Settings) -> SourceError | None:
+    """Why the log of a pipeline that the configuration leaves out is not read."""
+    if log.facts is None or log.pipeline_id is None or settings.is_included(log.pipeline_id, log.facts.get("name")):
+        return None
+    return SourceError("excluded by configuration", ledger.INCLUDE_AGAIN, "excluded")
 
 
 def ingest(
@@ -135,14 +207,15 @@ def ingest(
         row = found.rows[log.location]
         if isinstance(outcome, SourceError):
             fail(row, outcome, now)
-            report.failed[log.location] = row["error"]
+            if is_failure(outcome):
+                report.failed[log.location] = row["error"]
             progress(f"cannot read {log.location}: {row['error']}")
             continue
         normalised, chunk = outcome
         events = _included(normalised.events, settings)
         for pipeline_id, facts in ledger.observe(normalised.events, now).items():
             seen.setdefault(pipeline_id, []).append(facts)
-        _read_ok(row, chunk, normalised.events, settings, now)
+        _read_ok(row, log, chunk, normalised.events, settings, now)
         batch.add(log, events, normalised.quarantine)
         for entry in pc.value_counts(events["pipeline_id"]).to_pylist():
             report.events[entry["values"]] = report.events.get(entry["values"], 0) + entry["counts"]
@@ -169,9 +242,14 @@ def _new_row(log: Log) -> Row:
 
 
 def _cursor(row: Row, settings: Settings) -> Cursor | None:
-    if row["cursor"] is None or row["selection"] != selection_of(settings):
+    if row["cursor"] is None or row["selection"] != _selection(row, settings):
         return None
     return dict(orjson.loads(row["cursor"]))
+
+
+def _selection(row: Row, settings: Settings) -> str:
+    """What decides which rows of a log are taken: all of one pipeline's, else those that are included."""
+    return selection_of(settings) if row["facts"] is None else "all"
 
 
 def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[str] | None, settings: Settings) -> bool:
@@ -189,32 +267,39 @@ def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[s
     return not known or bool(known.intersection(pipeline_ids))
 
 
-def _read_ok(row: Row, chunk: Chunk, events: pa.Table, settings: Settings, now: datetime) -> None:
+def _read_ok(row: Row, log: Log, chunk: Chunk, events: pa.Table, settings: Settings, now: datetime) -> None:
     found = {*(row["pipeline_ids"] or ()), *pc.unique(events["pipeline_id"]).to_pylist()}
     row.update(
+        _FINE,
+        kind=chunk.kind or log.kind,
         pipeline_ids=sorted(found),
         cursor=orjson.dumps(chunk.cursor).decode(),
-        selection=selection_of(settings),
+        selection=_selection(row, settings),
         state="readable",
-        error=None,
-        remedy=None,
-        consecutive_failures=0,
-        next_retry_at=None,
         last_read_at=now,
     )
 
 
+def is_failure(error: SourceError) -> bool:
+    """Whether this is trouble of a run, which is to be repeated, rather than a state that somebody has to change."""
+    return error.transient or error.state in _FAILURES
+
+
 def fail(row: Row, error: SourceError, now: datetime) -> None:
-    """Note a failed read: when to try again doubles with every failure in a row."""
+    """Note a failed read: when to try again doubles with every failure in a row, unless somebody has to act first."""
     failures = (row["consecutive_failures"] or 0) + 1
-    delay = min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LAST_RETRY)
-    row.update(
-        state="unreadable",
-        error=redact_text("".join(c for c in error.reason if c.isprintable())),
-        remedy=redact_text(error.remedy),
-        consecutive_failures=failures,
-        next_retry_at=now + delay,
-    )
+    delay = min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LAST_RETRY) if is_failure(error) else _LAST_RETRY
+    row.update(_trouble(error), state="unreadable", consecutive_failures=failures, next_retry_at=now + delay)
+
+
+def _trouble(error: SourceError) -> Row:
+    """An error as a row holds it."""
+    return {
+        "error": redact_text("".join(c for c in error.reason if c.isprintable())),
+        "coverage": error.state,
+        "remedy": redact_text(error.remedy),
+        "remedy_sql": error.remedy_sql,
+    }
 
 
 def _included(events: pa.Table, settings: Settings) -> pa.Table:
@@ -303,6 +388,8 @@ def _with_engine(
 ) -> Outcome:
     try:
         return normalised(source.read(log, cursor, limit, lambda: warehouse.spark), log, policy, now)
+    except SourceError as error:
+        return error
     except Exception as error:
         reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
         return SourceError(f"{type(error).__name__}: {reason}", f"check that the engine can read {log.location}")

@@ -17,6 +17,11 @@ import pyarrow.compute as pc
 from monitoring_platform.config import Settings
 
 Row = dict[str, Any]
+SOURCE = "source"  # kind of the row that stands for a source whose logs cannot be listed
+INCLUDE_AGAIN = "remove it from pipelines.exclude to ingest it again"
+#: What keeps a log from being read until somebody acts. Another log of the same pipeline may do.
+_CLOSED = frozenset({"log_not_published", "no_grant", "not_owner", "excluded"})
+_SETTINGS = ("catalog", "continuous", "development", "serverless", "channel", "edition")
 _LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
 
 _NOTHING_READ: Row = {
@@ -90,7 +95,7 @@ def merge(row: Row, seen: Row) -> Row:
 def rows(
     previous: Mapping[str, Row], logs: Iterable[Row], seen: Mapping[str, list[Row]], settings: Settings, now: datetime
 ) -> list[Row]:
-    """All rows of `pipelines`: known before, found in logs, and logs whose pipeline is not known."""
+    """All rows of `pipelines`: known before, told by a workspace, found in logs, and logs of unknown pipelines."""
     by_pipeline: dict[str, list[Row]] = {}
     anonymous: list[Row] = []
     for log in logs:
@@ -104,7 +109,10 @@ def rows(
         row = {**_NOTHING_READ, "registered_at": now, **previous.get(pipeline_id, {})}
         row = reduce(merge, seen.get(pipeline_id, ()), row)
         result.append(_with_state({**row, "pipeline_id": pipeline_id}, by_pipeline.get(pipeline_id, []), settings, now))
+    told = {log["source"] for logs_of in by_pipeline.values() for log in logs_of}
     for log in anonymous:
+        if log["kind"] == SOURCE and log["source"] in told:
+            continue  # its pipelines say so
         row = {
             **_NOTHING_READ,
             "registered_at": now,
@@ -112,13 +120,16 @@ def rows(
             "pipeline_id": log["location"],
         }
         result.append(_with_state(row, [log], settings, now))
-    return result
+    return _linked(result)
 
 
 def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> Row:
-    state, reason, remedy = _state(row, logs, settings, now)
     present = [log for log in logs if log["state"] != "gone"] or logs
+    facts = next((orjson.loads(log["facts"]) for log in present if log["facts"]), None)
+    row = {**row, **(_told(facts) if facts else {})}
+    state, reason, remedy, remedy_sql = _state(row, logs, facts or {}, settings, now)
     failing = [log for log in present if log["error"]]
+    tags = {**_tags(facts), **settings.tags_of(row["pipeline_id"], row["pipeline_name"])}
     return {
         **row,
         "source": present[0]["source"] if present else row.get("source"),
@@ -127,39 +138,91 @@ def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) ->
         "state": state,
         "reason": reason,
         "remedy": remedy,
+        "remedy_sql": remedy_sql,
         "owner": settings.owner_of(row["pipeline_id"], row["pipeline_name"]),
-        "tags": sorted(settings.tags_of(row["pipeline_id"], row["pipeline_name"]).items()),
+        "tags": sorted(tags.items()),
         "last_position": _positions(logs),
         "consecutive_failures": max((log["consecutive_failures"] or 0 for log in present), default=0),
         "next_retry_at": min((log["next_retry_at"] for log in failing if log["next_retry_at"]), default=None),
     }
 
 
-def _state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> tuple[str, str, str | None]:
+def _told(facts: Row) -> Row:
+    """Columns that a workspace fills."""
+    spec = facts.get("spec") or {}
+    schema, setting = spec.get("schema") or spec.get("target"), spec.get("event_log") or {}
+    table = (setting.get("catalog") or spec.get("catalog"), setting.get("schema") or schema, setting.get("name"))
+    told = {
+        "workspace": facts.get("host"),
+        "creator": facts.get("creator"),
+        "run_as": facts.get("run_as"),
+        "schema": schema,
+        "event_log_table": ".".join(part for part in table if part) if setting.get("name") else None,
+        "deleted": bool(facts.get("deleted")),
+        **{name: spec.get(name) for name in _SETTINGS},
+    }
+    return {**told, "pipeline_name": facts["name"]} if facts.get("name") else told
+
+
+def _tags(facts: Row | None) -> dict[str, str]:
+    tags = ((facts or {}).get("spec") or {}).get("tags") or {}
+    return {key: str(value) for key, value in tags.items()}
+
+
+def _linked(rows: list[Row]) -> list[Row]:
+    """With the predecessor of each pipeline that was made anew: the last one before it that is no more."""
+    gone: dict[tuple[Any, Any], list[Row]] = {}
+    for row in rows:
+        if row["state"] in ("deleted", "retired") and row["pipeline_name"] is not None:
+            gone.setdefault((row["source"], row["pipeline_name"]), []).append(row)
+    result = []
+    for row in rows:
+        before = [other for other in gone.get((row["source"], row["pipeline_name"]), ()) if _age(other) < _age(row)]
+        newest = max(before, key=_age, default=None)
+        result.append({**row, "predecessor_id": newest["pipeline_id"] if newest else None})
+    return result
+
+
+def _age(row: Row) -> tuple[datetime, str]:
+    """When a pipeline was first heard of; ids tell those of one moment apart."""
+    return row["first_event_ts"] or row["registered_at"], row["pipeline_id"]
+
+
+def _state(
+    row: Row, logs: list[Row], facts: Row, settings: Settings, now: datetime
+) -> tuple[str, str, str | None, str | None]:
+    """State, reason, remedy and what to paste for it."""
     if not settings.is_included(row["pipeline_id"], row["pipeline_name"]):
-        return "excluded", "excluded by configuration", "remove it from pipelines.exclude to ingest it again"
+        return "excluded", "excluded by configuration", INCLUDE_AGAIN, None
     if all(log["state"] == "gone" for log in logs):
-        return (
-            "retired",
-            "no configured source lists its log any more",
-            "restore the log, or leave it: its history stays",
-        )
-    failing = next((log for log in logs if log["error"] and log["state"] != "gone"), None)
+        remedy = "restore the log, or leave it: its history stays"
+        return "retired", "no configured source lists its log any more", remedy, None
+    if facts.get("deleted"):
+        return "deleted", "the workspace does not have it any more", "nothing to do: its history stays", None
+    failing = _failing([log for log in logs if log["state"] != "gone"])
     if failing:
-        return "unreadable", failing["error"], failing["remedy"]
+        coverage = failing["coverage"] or "unreadable"
+        if coverage == "log_not_published" and not (row["has_updates"] or facts.get("updates") or facts.get("hidden")):
+            reason, remedy = f"no update yet; {failing['error']}", f"start an update, or delete it; {failing['remedy']}"
+            return "never_ran", reason, remedy, failing["remedy_sql"]
+        return coverage, failing["error"], failing["remedy"], failing["remedy_sql"]
     if not row["has_updates"]:
-        empty = row["first_event_ts"] is None
-        return "never_ran", "its log is empty" if empty else "no update in its log yet", "start an update, or retire it"
-    last, limit = row["last_event_ts"], timedelta(hours=settings.coverage.stale_after_hours)
-    if last is None or last < now - limit:
+        reason = "its log is empty" if row["first_event_ts"] is None else "no update in its log yet"
+        return "never_ran", reason, "start an update, or retire it", None
+    last, hours = row["last_event_ts"], settings.coverage.stale_after_hours
+    if last is None or last < now - timedelta(hours=hours):
         when = "unknown" if last is None else f"{last:%Y-%m-%d %H:%M} UTC"
-        hours = settings.coverage.stale_after_hours
-        return (
-            "stale",
-            f"last event {when}, more than {hours:g} h ago",
-            "check its schedule and whether its log still grows",
-        )
-    return "seen", "its log is read and recent", None
+        reason = f"last event {when}, more than {hours:g} h ago"
+        return "stale", reason, "check its schedule and whether its log still grows", None
+    return "seen", "its log is read and recent", None, None
+
+
+def _failing(logs: list[Row]) -> Row | None:
+    """The log that is not read, unless somebody would only have to open a way that another log has already."""
+    failing = [log for log in logs if log["error"]]
+    if len(failing) < len(logs):
+        failing = [log for log in failing if log["coverage"] not in _CLOSED]
+    return failing[0] if failing else None
 
 
 def _positions(logs: list[Row]) -> str | None:

@@ -53,7 +53,7 @@ def read_chunk(
 
 def normalised(chunk: Chunk, log: Log, policy: Policy, now: datetime) -> tuple[Normalised, Chunk]:
     """A chunk's rows in canonical form; the chunk comes back without its raw rows."""
-    place = Place(log.kind, log.location, log.pipeline_id)
+    place = Place(chunk.kind or log.kind, log.location, log.pipeline_id)
     tables: list[pa.Table] = []
     rows: list[Any] = []
     for item in chunk.rows:

@@ -100,7 +100,9 @@ def _unreachable(warehouse: Warehouse, _: datetime) -> pa.Table:
         warehouse,
         """
         SELECT location, source, error, remedy, consecutive_failures, next_retry_at
-        FROM source_logs WHERE error IS NOT NULL AND state <> 'gone' ORDER BY location
+        FROM source_logs
+        WHERE state = 'unreadable' AND coalesce(coverage, 'unreadable') IN ('unreadable', 'rate_limited')
+        ORDER BY location
         """,
         contracts.LOGS,
     )

@@ -1,22 +1,49 @@
-"""Access paths to event logs. Adding one: a settings class in config, a module here, one line in `_KINDS`."""
+"""Access paths to event logs. Adding one: a settings class in config, a module here, one case in `_source`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-from monitoring_platform.config import Settings
-from monitoring_platform.sources.base import Chunk, Cursor, Log, NeedsEngine, Source, SourceError
+from monitoring_platform.config import DeltaSource, FilesSource, Settings, WorkspaceSource
+from monitoring_platform.sources.base import (
+    Chunk,
+    Cursor,
+    Facts,
+    Listing,
+    Log,
+    Look,
+    NeedsEngine,
+    Source,
+    SourceError,
+)
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.files import Files
-
-_KINDS: dict[str, Callable[[Any, Path], Source]] = {"files": Files.from_settings, "delta": DeltaLogs.from_settings}
 
 
 def configured(settings: Settings) -> list[Source]:
     """One source for each entry of the configuration."""
-    return [_KINDS[entry.type](entry, settings.base_dir) for entry in settings.sources]
+    return [_source(entry, settings) for entry in settings.sources]
 
 
-__all__ = ["Chunk", "Cursor", "Log", "NeedsEngine", "Source", "SourceError", "configured"]
+def _source(entry: FilesSource | DeltaSource | WorkspaceSource, settings: Settings) -> Source:
+    match entry:
+        case FilesSource():
+            return Files.from_settings(entry, settings.base_dir)
+        case DeltaSource():
+            return DeltaLogs.from_settings(entry, settings.base_dir)
+        case WorkspaceSource():  # the SDK takes a second to import
+            from monitoring_platform.sources.workspace.logs import WorkspaceLogs
+
+            return WorkspaceLogs.from_settings(entry, settings)
+
+
+__all__ = [
+    "Chunk",
+    "Cursor",
+    "Facts",
+    "Listing",
+    "Log",
+    "Look",
+    "NeedsEngine",
+    "Source",
+    "SourceError",
+    "configured",
+]

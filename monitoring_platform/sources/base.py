@@ -8,7 +8,8 @@ path is one module with one class of this shape and one line in `sources/__init_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -19,15 +20,39 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Cursor = dict[str, Any]
+Facts = dict[str, Any]
 
 
 class Log(NamedTuple):
-    """One readable thing: a file or a table, holding the events of one or many pipelines."""
+    """One readable thing: a file, a table or the log of a pipeline, with the events of one or many pipelines."""
 
     location: str
     source: str  # name of the source in the configuration
     kind: str  # type of the source
     pipeline_id: str | None = None  # stands in for rows that name none
+    facts: Facts | None = None  # what the source says of the pipeline (JSON), see `workspace.discovery`
+    problem: SourceError | None = None  # why it is not to be read, if that is known already
+
+
+class Look(NamedTuple):
+    """What a source goes by when it lists its logs: the time, and what it said of them last time, by location.
+
+    With a deadline (of `time.monotonic`) nothing but the listing is asked for, and it stops there; `resume` is the
+    `rest` of a listing that did.
+    """
+
+    now: datetime
+    known: Mapping[str, Facts] = {}
+    failing: Collection[str] = ()  # locations whose last read failed
+    deadline: float | None = None
+    resume: Any = None
+
+
+class Listing(NamedTuple):
+    """Logs that exist now. `rest`: where to go on, if there was no time for all; None = these are all."""
+
+    logs: list[Log]
+    rest: Any = None
 
 
 class Chunk(NamedTuple):
@@ -36,6 +61,7 @@ class Chunk(NamedTuple):
     rows: Iterable[Delivered | Unreadable | pa.Table]
     cursor: Cursor
     more: bool
+    kind: str | None = None  # the way that they came, where a source has several
 
 
 class SourceError(Exception):
@@ -73,8 +99,8 @@ class Source(Protocol):
     def name(self) -> str:
         """Its name in the configuration."""
 
-    def logs(self) -> list[Log]:
-        """The logs that exist now. Raises SourceError."""
+    def listing(self, look: Look) -> Listing:
+        """The logs that exist now. Raises SourceError if that cannot be told: all of them stay as they are."""
 
     def position(self, log: Log) -> Any:
         """Where the log ends now (JSON); cheap, nothing is opened. There is news if no cursor says so too.

@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 
 from monitoring_platform.config import DeltaSource
 from monitoring_platform.event_log.values import to_instant
-from monitoring_platform.sources.base import Chunk, Cursor, Log, NeedsEngine, SourceError
+from monitoring_platform.sources.base import Chunk, Cursor, Listing, Log, Look, NeedsEngine, SourceError
 from monitoring_platform.sources.paths import expand, resolve
 from monitoring_platform.warehouse import delta_log
 from monitoring_platform.warehouse.delta_log import DataFile, Snapshot
@@ -45,14 +45,14 @@ class DeltaLogs(NamedTuple):
     def from_settings(cls, entry: DeltaSource, base_dir: Path) -> DeltaLogs:
         return cls(str(entry.name), resolve(base_dir, entry.path), entry.pipeline_id, entry.overlap_hours)
 
-    def logs(self) -> list[Log]:
+    def listing(self, look: Look | None = None) -> Listing:
         found: list[Path] = []
         for path in expand(self.path):
             if (path / "_delta_log").is_dir():
                 found.append(path)
             elif path.is_dir():  # a folder of tables, or a legacy storage folder with system/events inside
                 found += sorted(child.parent for child in path.rglob("_delta_log") if child.is_dir())
-        return [Log(str(p), self.name, "delta", self.pipeline_id) for p in dict.fromkeys(found)]
+        return Listing([Log(str(p), self.name, "delta", self.pipeline_id) for p in dict.fromkeys(found)])
 
     def position(self, log: Log) -> Any:
         try:

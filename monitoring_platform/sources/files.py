@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from monitoring_platform.config import FilesSource
 from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
-from monitoring_platform.sources.base import Chunk, Cursor, Log, SourceError
+from monitoring_platform.sources.base import Chunk, Cursor, Listing, Log, Look, SourceError
 from monitoring_platform.sources.paths import expand, resolve
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ class Files(NamedTuple):
     def from_settings(cls, entry: FilesSource, base_dir: Path) -> Files:
         return cls(str(entry.name), resolve(base_dir, entry.path), entry.pipeline_id)
 
-    def logs(self) -> list[Log]:
+    def listing(self, look: Look | None = None) -> Listing:
         found: set[Path] = set()
         for path in expand(self.path):
             found.update(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else found.add(path)
-        return [Log(str(p), self.name, "files", self.pipeline_id) for p in sorted(found) if _NAME.fullmatch(p.name)]
+        paths = sorted(path for path in found if _NAME.fullmatch(path.name))
+        return Listing([Log(str(path), self.name, "files", self.pipeline_id) for path in paths])
 
     def position(self, log: Log) -> Any:
         try:

@@ -17,7 +17,7 @@ from monitoring_platform.cycle import ingest as ingest_module
 from monitoring_platform.cycle.ingest import discover, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.event_log.normalise import Delivered
-from monitoring_platform.sources import Chunk, Log, SourceError
+from monitoring_platform.sources import Chunk, Listing, Log, Look, SourceError
 from monitoring_platform.warehouse import folder
 from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, Site, event, flow, state
@@ -92,8 +92,8 @@ class _Slow:
     open = most = 0
     lock = threading.Lock()
 
-    def logs(self) -> list[Log]:
-        return [Log(f"log{number}", self.name, "slow") for number in range(30)]
+    def listing(self, look: Look) -> Listing:
+        return Listing([Log(f"log{number}", self.name, "slow") for number in range(30)])
 
     def position(self, log: Log) -> Any:
         return 1

@@ -330,7 +330,7 @@ def test_bounded_chunks_of_a_log_that_grows(log: Path) -> None:
     source = DeltaLogs("logs", str(log), None, 24)
     cursor, seen, chunks = None, Counter[str](), 0
     while True:
-        chunk = source.read(source.logs()[0], cursor, limit=5)
+        chunk = source.read(source.listing().logs[0], cursor, limit=5)
         seen.update(id for table in chunk.rows for id in table["id"].to_pylist())
         cursor, chunks = orjson.loads(orjson.dumps(chunk.cursor)), chunks + 1
         if not chunk.more:
@@ -340,7 +340,7 @@ def test_bounded_chunks_of_a_log_that_grows(log: Path) -> None:
             DeltaTable(str(log)).optimize.compact()
     assert chunks == 3
     assert seen == once(*(f"{number}-{n}" for number in range(3) for n in range(10)))
-    rest = source.read(source.logs()[0], cursor, limit=100)
+    rest = source.read(source.listing().logs[0], cursor, limit=100)
     assert sorted(id for table in rest.rows for id in table["id"].to_pylist()) == ["grown-1", "grown-2"]
 
 
@@ -349,12 +349,12 @@ def test_vacuum_between_two_chunks(log: Path) -> None:
     for number in range(3):
         write(log, row(str(number)))
     source = DeltaLogs("logs", str(log), None, 24)
-    first = source.read(source.logs()[0], None, limit=1)
+    first = source.read(source.listing().logs[0], None, limit=1)
     assert first.more
     table = DeltaTable(str(log))
     table.optimize.compact()
     vacuum(table)
-    rest = source.read(source.logs()[0], first.cursor, limit=100)
+    rest = source.read(source.listing().logs[0], first.cursor, limit=100)
     assert sorted(id for table in rest.rows for id in table["id"].to_pylist()) == ["0", "1", "2"]
     assert not rest.more
 
@@ -520,7 +520,7 @@ def test_a_folder_without_commits_is_told(delta: Site, log: Path) -> None:
     (log / "_delta_log").mkdir(parents=True)
     source = DeltaLogs.from_settings(DeltaSource(type="delta", path=str(log)), delta.folder)
     with pytest.raises(SourceError) as told:
-        source.position(source.logs()[0])
+        source.position(source.listing().logs[0])
     assert str(log) in told.value.remedy
     write(delta.folder / "tables" / "other", row("a"))
     read, _ = take(delta)
@@ -538,7 +538,7 @@ def test_log_with_deletion_vectors(delta: Site, log: Path) -> None:
     assert has_deletion_vectors(log)
     source = DeltaLogs("logs", str(log), None, 24)
     with pytest.raises(NeedsEngine):
-        source.read(source.logs()[0], None, 100)
+        source.read(source.listing().logs[0], None, 100)
     assert counts(delta) == (2, 2)
     assert counts(delta) == (0, 0)
     made.add(("new", 5 * 86_400))

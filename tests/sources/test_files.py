@@ -28,7 +28,7 @@ def line(*rows: dict[str, Any]) -> bytes:
 def read(path: Path, cursor: Cursor | None = None, limit: int = 100) -> Chunk:
     """One chunk of the one log at this path."""
     source = Files("files", str(path), None)
-    (log,) = source.logs()
+    (log,) = source.listing().logs
     chunk = source.read(log, cursor, limit)
     assert cursor is None or chunk.cursor == json.loads(json.dumps(chunk.cursor))  # it is kept as JSON
     return chunk._replace(rows=list(chunk.rows))
@@ -305,7 +305,7 @@ def test_rotation(path: Path, replacement: bytes) -> None:
     os.rename(path, path.with_name("log.jsonl.1"))
     path.write_bytes(replacement)
     source = Files("files", str(path), None)
-    chunk = source.read(source.logs()[0], first.cursor, 100)
+    chunk = source.read(source.listing().logs[0], first.cursor, 100)
     assert [row.members["id"] for row in chunk.rows] == [  # type: ignore[union-attr]
         json.loads(text)["id"] for text in replacement.splitlines()
     ]
@@ -352,22 +352,24 @@ def test_mixed_folder(tmp_path: Path) -> None:
     for name, content in {**good, "readme.md": b"x", "b.jsonl.bak": b"x", "x.parquet": b"x", "json": b"x"}.items():
         (tmp_path / name).write_bytes(content)
     source = Files("exports", str(tmp_path), "p-9")
-    logs = source.logs()
+    logs = source.listing().logs
     assert [log.location for log in logs] == sorted(str(tmp_path / name) for name in good)
     assert {(log.source, log.kind, log.pipeline_id) for log in logs} == {("exports", "files", "p-9")}
     assert all(len(list(source.read(log, None, 10).rows)) == 1 for log in logs)
-    assert [log.location for log in Files("x", f"{tmp_path}/*.jsonl*", None).logs()] == sorted(
+    assert [log.location for log in Files("x", f"{tmp_path}/*.jsonl*", None).listing().logs] == sorted(
         str(tmp_path / name) for name in good if name.lower().startswith(("b.jsonl", "not"))
     )
-    assert [log.location for log in Files("x", str(tmp_path / "b.jsonl"), None).logs()] == [str(tmp_path / "b.jsonl")]
-    assert Files("x", str(tmp_path / "nowhere"), None).logs() == []
+    assert [log.location for log in Files("x", str(tmp_path / "b.jsonl"), None).listing().logs] == [
+        str(tmp_path / "b.jsonl")
+    ]
+    assert Files("x", str(tmp_path / "nowhere"), None).listing().logs == []
 
 
 def test_position_tells_news(path: Path) -> None:
     """R-ING-05: a whole read is at the log's position, a chunk inside it is not, and growth moves it."""
     path.write_bytes(line(A, B))
     source = Files("files", str(path), None)
-    (log,) = source.logs()
+    (log,) = source.listing().logs
     assert read(path, limit=1).cursor["position"] is None
     whole = read(path)
     assert whole.cursor["position"] == source.position(log)
@@ -409,7 +411,7 @@ def test_hint_of_pipelines(path: Path) -> None:
     text = {**event("b"), "origin": json.dumps({"pipeline_id": "p-2"})}
     path.write_bytes(line(event("a", pipeline_id="p-1"), text))
     source = Files("files", str(path), None)
-    (log,) = source.logs()
+    (log,) = source.listing().logs
     assert source.pipelines(log, None) == {"p-1", "p-2"}
     cursor = read(path).cursor
     assert source.pipelines(log, cursor) == set()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import requests
@@ -23,9 +23,12 @@ from databricks.sdk.retries import retried
 from pyarrow import ipc
 from pydantic import SecretStr
 
-from monitoring_platform.config import WorkspaceSource
+from monitoring_platform.config import Engine, WorkspaceSource
 from monitoring_platform.event_log.redact import redact_text
-from monitoring_platform.sources.base import SourceError
+from monitoring_platform.sources.base import NeedsEngine, SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Value = str | int | datetime
 _Answer = TypeVar("_Answer")
@@ -50,8 +53,15 @@ _BUSY = frozenset(
 )  # fmt: skip
 
 
+class NoSql(SourceError):
+    """No statement can be run at all, whatever it reads."""
+
+
 class Workspace(NamedTuple):
-    """One workspace and the credentials for it. Small and can be pickled; connects when first used."""
+    """One workspace and the credentials for it. Small and can be pickled; connects when first used.
+
+    SQL runs on the SQL warehouse if one is named, else `by_engine` if that runs in Databricks, else not at all.
+    """
 
     name: str
     host: str | None = None
@@ -60,9 +70,11 @@ class Workspace(NamedTuple):
     client_id: str | None = None
     client_secret: SecretStr | None = None
     sql_warehouse: str | None = None
+    by_engine: bool = False
+    patience: int = _RETRY_SECONDS  # seconds for which a call is repeated
 
     @classmethod
-    def from_settings(cls, entry: WorkspaceSource) -> Workspace:
+    def from_settings(cls, entry: WorkspaceSource, engine: Engine) -> Workspace:
         """The workspace that an entry of the configuration names."""
         return cls(
             entry.name,
@@ -72,6 +84,7 @@ class Workspace(NamedTuple):
             entry.client_id,
             entry.client_secret,
             entry.sql_warehouse,
+            entry.sql_warehouse is None and engine.is_in_databricks,
         )
 
     @property
@@ -95,47 +108,73 @@ class Workspace(NamedTuple):
             seen.add(token)
             asked["page_token"] = token
 
-    def sql(
-        self, statement: str, parameters: Mapping[str, Value] | None = None, seconds: float = _STATEMENT_SECONDS
-    ) -> pa.Table:
-        """The result of one SELECT, run by the SQL warehouse; `:name` in it stands for a parameter's value.
+    @property
+    def principal(self) -> str:
+        """Who we are there, as it is written in a GRANT. Raises SourceError."""
+        return _principal(self)
 
-        A statement that takes longer than `seconds`, or that is interrupted, is cancelled. Raises SourceError.
+    def sql(
+        self,
+        statement: str,
+        parameters: Mapping[str, Value] | None = None,
+        engine: Callable[[], SparkSession] | None = None,
+        seconds: float = _STATEMENT_SECONDS,
+    ) -> pa.Table:
+        """The result of one SELECT; `:name` in it stands for a parameter's value.
+
+        A statement that takes longer than `seconds`, or that is interrupted, is cancelled. Raises SourceError, and
+        NeedsEngine if it is to be run by the engine and there is none.
         """
-        deadline = time.monotonic() + seconds
-        answer = self._call(
-            "POST",
-            f"{_STATEMENTS}/",
-            body={
-                "warehouse_id": self.sql_warehouse,
-                "statement": statement,
-                "parameters": [_parameter(name, value) for name, value in (parameters or {}).items()],
-                "format": "ARROW_STREAM",
-                "disposition": "EXTERNAL_LINKS",
-                "wait_timeout": _FIRST_WAIT,
-                "on_wait_timeout": "CONTINUE",
-            },
-        )
-        statement_id = answer["statement_id"]
+        if self.sql_warehouse is not None:
+            return self._by_warehouse(statement, parameters or {}, time.monotonic() + seconds)
+        if not self.by_engine:
+            remedy = f"set sql_warehouse of source {self.name} to the id of a SQL warehouse"
+            raise NoSql("no SQL warehouse is configured, and the engine does not run in Databricks", remedy)
+        if engine is None:
+            raise NeedsEngine(self.name)
         try:
-            answer = self._finished(statement_id, answer, deadline)
-            return self._result(statement_id, answer)
-        except BaseException:
-            self._cancel(statement_id)
+            return engine().sql(statement, args=dict(parameters or {})).toArrow()
+        except Exception as error:
+            raise self._refused_statement("FAILED", None, str(error)) from error
+
+    def _by_warehouse(self, statement: str, parameters: Mapping[str, Value], deadline: float) -> pa.Table:
+        body = {
+            "warehouse_id": self.sql_warehouse,
+            "statement": statement,
+            "parameters": [_parameter(name, value) for name, value in parameters.items()],
+            "format": "ARROW_STREAM",
+            "disposition": "EXTERNAL_LINKS",
+            "wait_timeout": _FIRST_WAIT,
+            "on_wait_timeout": "CONTINUE",
+        }
+        try:
+            answer = self._call("POST", f"{_STATEMENTS}/", body=body)
+        except SourceError as error:
+            if error.state == "no_grant":
+                raise NoSql(error.reason, f"give CAN USE on SQL warehouse {self.sql_warehouse}", "no_grant") from error
+            if error.state == "deleted":
+                raise NoSql(error.reason, f"set sql_warehouse of source {self.name} to one that exists") from error
             raise
+        statement_id = answer["statement_id"]
+        answer = self._finished(statement_id, answer, deadline)
+        return self._result(statement_id, answer)
 
     def _finished(self, statement_id: str, answer: dict[str, Any], deadline: float) -> dict[str, Any]:
         wait = 0.5
-        while (state := answer["status"]["state"]) in ("PENDING", "RUNNING"):
-            if time.monotonic() >= deadline:
-                raise SourceError(
-                    f"the SQL warehouse {self.sql_warehouse} did not finish in time ({state})",
-                    "check that the warehouse starts and is not overloaded; it is tried again by itself",
-                    transient=True,
-                )
-            time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
-            wait = min(wait * 2, _LONGEST_POLL)
-            answer = self.get(f"{_STATEMENTS}/{statement_id}")
+        try:
+            while (state := answer["status"]["state"]) in ("PENDING", "RUNNING"):
+                if time.monotonic() >= deadline:
+                    raise SourceError(
+                        f"the SQL warehouse {self.sql_warehouse} did not finish in time ({state})",
+                        "check that the warehouse starts and is not overloaded; it is tried again by itself",
+                        transient=True,
+                    )
+                time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
+                wait = min(wait * 2, _LONGEST_POLL)
+                answer = self.get(f"{_STATEMENTS}/{statement_id}")
+        except BaseException:
+            self._cancel(statement_id)
+            raise
         if state != "SUCCEEDED":
             error = answer["status"].get("error") or {}
             raise self._refused_statement(state, error.get("error_code"), error.get("message"))
@@ -207,7 +246,7 @@ class Workspace(NamedTuple):
 
     def _attempt(self, call: Callable[[], _Answer]) -> _Answer:
         """The SDK waits and repeats where it is told to (429, 503, connections); this does for other hiccups."""
-        repeat = retried(timeout=timedelta(seconds=_RETRY_SECONDS), is_retryable=_hiccup, clock=_Patience())
+        repeat = retried(timeout=timedelta(seconds=self.patience), is_retryable=_hiccup, clock=_Patience())
         again: Callable[[], _Answer] = repeat(call)
         try:
             return again()
@@ -255,7 +294,7 @@ class Workspace(NamedTuple):
             return SourceError(reason, "check that it exists and that its name is right", "log_not_published")
         if code == "RESOURCE_EXHAUSTED":
             return SourceError(reason, "nothing to do: it is read again later", "rate_limited", transient=True)
-        remedy = f"run the statement in the workspace on SQL warehouse {self.sql_warehouse} to see what is wrong"
+        remedy = "run the statement in a SQL editor of the workspace to see what is wrong"
         return SourceError(reason, remedy, transient=state != "FAILED" or code in _BUSY)
 
     def _readable(self, error: BaseException | str) -> str:
@@ -296,12 +335,17 @@ def _connected(workspace: Workspace) -> _Connection:
         client_id=workspace.client_id if secret else None,
         client_secret=secret,
         auth_type="pat" if token else "oauth-m2m" if secret else None,  # whatever else the environment offers
-        http_timeout_seconds=_HTTP_SECONDS,
-        retry_timeout_seconds=_RETRY_SECONDS,
+        http_timeout_seconds=min(_HTTP_SECONDS, workspace.patience),
+        retry_timeout_seconds=workspace.patience,
         clock=_Patience(),
         product="monitoring-platform",
     )
     return _Connection(ApiClient(config), config)
+
+
+@lru_cache(maxsize=64)
+def _principal(workspace: Workspace) -> str:
+    return str(workspace.get("/api/2.0/preview/scim/v2/Me")["userName"])
 
 
 def _is_unauthenticated(error: BaseException | None) -> bool:
