@@ -10,6 +10,7 @@ import hashlib
 import multiprocessing
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
@@ -71,7 +72,7 @@ class Found:
     failed: dict[str, str]
     empty_sources: list[str]
     news: list[Any] = field(default_factory=list)  # what is there to read, as a fingerprint
-    rest: dict[str, Any] = field(default_factory=dict)  # source -> where its listing goes on, which had no time for all
+    rest: dict[str, Any] = field(default_factory=dict)  # source -> where to go on with a listing that had no more time
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -96,20 +97,25 @@ def discover(
 ) -> Found:
     """Every log that the sources know and what it has to offer; nothing is read or written, no engine is started.
 
-    With a deadline (of `time.monotonic`) sources do not ask for more than their listing; see `sources.base.Look`.
+    With a deadline (of `time.monotonic`) sources do not ask for more than their listing, see `sources.base.Look`. What
+    there was no time for is in `rest`, and comes first when that is given as `resume`.
     """
     settings = warehouse.settings
     rows = {row["location"]: row for row in warehouse.arrow(contracts.LOGS).to_pylist()}
     found = Found(rows, [], {}, [])
     listed: set[str] = set()
-    for source in configured(settings):
+    resume = resume or {}
+    for source in sorted(configured(settings), key=lambda source: source.name not in resume):
+        if deadline is not None and time.monotonic() >= deadline:
+            found.rest[source.name] = resume.get(source.name)
+            continue
         mine = [row for row in rows.values() if row["source"] == source.name and row["state"] != "gone"]
         look = Look(
             now,
             {row["location"]: orjson.loads(row["facts"]) for row in mine if row["facts"]},
             {row["location"] for row in mine if row["error"] and _is_due(row, now, force)},
             deadline,
-            (resume or {}).get(source.name),
+            resume.get(source.name),
         )
         try:
             listing = source.listing(look)

@@ -14,6 +14,7 @@ def make_safety_net(cron: str, running: bool) -> dg.ScheduleDefinition:
         job_name=REFRESH,
         cron_schedule=cron,
         execution_timezone="UTC",
+        run_config=dg.RunConfig(ops={"pipelines": {"config": {"force": False}}}),  # failing logs when it is their turn
         default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
         description="Runs a whole cycle also if the sensor is off or missed something.",
     )

@@ -2,7 +2,8 @@
 
 What is to be read is told by the logs and their cursors, not by this sensor's memory: a run that failed leaves its work
 to the next request. The sensor only remembers what it asked for last, so that the same work is not asked for at every
-tick: a repeat waits twice as long each time and has a run key of its own (run keys deduplicate for ever).
+tick: a repeat waits twice as long each time and has a run key of its own (run keys deduplicate for ever). It also
+remembers where the listing of a large or slow workspace goes on: a tick has a budget of time, Dagster ends it at 60 s.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.sources import SourceError
 
 _FIRST_REPEAT, _LAST_REPEAT = timedelta(minutes=1), timedelta(hours=1)
-_LOOK_BUDGET_SECONDS = 20.0
+_BUDGET_SECONDS = 15.0  # a call to a workspace that hangs may add 20
 _ALIVE = timedelta(minutes=15)
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
@@ -46,13 +47,12 @@ def due(memory: dict[str, Any], work: str, now: datetime) -> int | None:
     return attempt + 1 if now >= datetime.fromisoformat(memory["asked_at"]) + wait else None
 
 
-def pipelines_with_news(found: Found, budget_seconds: float = _LOOK_BUDGET_SECONDS) -> list[str]:
+def pipelines_with_news(found: Found, deadline: float) -> list[str]:
     """Ids of the pipelines whose logs have news: from the ledger, and a look into logs that were never read.
 
-    The look stops after the budget: what is not looked into is read by the run all the same, or found next time.
+    The look stops at the deadline: what is not looked into is read by the run all the same, or found next time.
     """
     ids: set[str] = set()
-    deadline = time.monotonic() + budget_seconds
     for source, log in found.readable:
         known = found.rows[log.location]["pipeline_ids"] or []
         ids.update(known)
@@ -78,17 +78,18 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
         warehouse, now = platform.warehouse(), clock(None)
         if warehouse.is_busy() or _is_running(context.instance, now):
             return dg.SkipReason("a run is under way")
-        found = discover(warehouse, now, force=False)
-        if not found.news:
-            return dg.SkipReason("no new events")
-        work = fingerprint(found.news)
+        deadline = time.monotonic() + _BUDGET_SECONDS
         memory = orjson.loads(context.cursor) if context.cursor else {}
+        found = discover(warehouse, now, force=False, deadline=deadline, resume=memory.get("rest"))
+        memory["rest"] = found.rest
+        if not found.news:
+            return dg.SensorResult(skip_reason="no new events", cursor=orjson.dumps(memory).decode())
+        work = fingerprint(found.news)
         attempt = due(memory, work, now)
         if attempt is None:
-            return dg.SkipReason(
-                f"asked for this work at {memory['asked_at']} already; repeated later if it stays undone"
-            )
-        ids = pipelines_with_news(found)
+            reason = f"asked for this work at {memory['asked_at']} already; repeated later if it stays undone"
+            return dg.SensorResult(skip_reason=reason, cursor=orjson.dumps(memory).decode())
+        ids = pipelines_with_news(found, deadline)
         known = set(context.instance.get_dynamic_partitions(str(PIPELINES.name)))
         new = sorted(set(ids) - known)
         request = dg.RunRequest(
@@ -96,10 +97,11 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
             run_config=dg.RunConfig(ops={"pipelines": {"config": {"pipeline_ids": ids or None, "force": False}}}),
             tags={"monitoring/pipelines": str(len(ids)), "monitoring/attempt": str(attempt)},
         )
+        memory.update(work=work, attempt=attempt, asked_at=now.isoformat())
         return dg.SensorResult(
             run_requests=[request],
             dynamic_partitions_requests=[PIPELINES.build_add_request(new)] if new else [],
-            cursor=orjson.dumps({"work": work, "attempt": attempt, "asked_at": now.isoformat()}).decode(),
+            cursor=orjson.dumps(memory).decode(),
         )
 
     return pipeline_updates

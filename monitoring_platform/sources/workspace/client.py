@@ -34,7 +34,7 @@ Value = str | int | datetime
 _Answer = TypeVar("_Answer")
 
 _RETRY_SECONDS, _HTTP_SECONDS, _PAGES = 45, 30, 10_000
-_STATEMENT_SECONDS, _FIRST_WAIT, _LONGEST_POLL = 600.0, "10s", 5.0
+_STATEMENT_SECONDS, _FIRST_WAIT, _LONGEST_POLL = 600.0, "5s", 5.0
 _STATEMENTS = "/api/2.0/sql/statements"
 _DEBUG_INFO = re.compile(r"\.? Config: .*", re.S)  # what the SDK adds to a refusal: settings, no reason
 _DENIED = re.compile(

@@ -65,8 +65,13 @@ def _listed(workspace: Workspace, resume: Any, deadline: float | None) -> tuple[
     statuses: dict[str, dict[str, Any]] = {}
     token, seen = resume, set()
     while True:
-        query = {"max_results": _PAGE, **({"page_token": token} if token else {})}
-        page = workspace.get(_PIPELINES, query)
+        try:
+            page = workspace.get(_PIPELINES, {"max_results": _PAGE, **({"page_token": token} if token else {})})
+        except SourceError as error:
+            if error.transient or token is None or token != resume:
+                raise
+            token = resume = None  # its page is no more: from the start
+            continue
         statuses.update((status["pipeline_id"], status) for status in page.get("statuses") or ())
         token = page.get("next_page_token")
         if not token or token in seen:
