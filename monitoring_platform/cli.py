@@ -98,16 +98,16 @@ def run(config: ConfigOption = None, now: NowOption = None, as_json: JsonOption 
     Exit 0: done, whatever state the pipelines are in. 1: part of it failed, the failures are named, the rest is done.
     2: the configuration or the call is wrong, nothing was written.
     """
-    from monitoring_platform.cycle.reading import warm_up
+    from monitoring_platform.cycle.ahead import begin
     from monitoring_platform.warehouse import contracts
 
-    _moment(now)
+    moment = _moment(now)
     warehouse = _warehouse(config)
     if (project := warehouse.settings.plumber) and not project.monitoring_enabled:
         out.print(f"monitoring is switched off in {escape(str(project.folder))} (monitoring.enabled): nothing is done")
         return
-    if not warehouse.exists(contracts.UNION):  # much to read: let the reading processes start while Dagster is imported
-        warm_up()
+    if not warehouse.exists(contracts.UNION):
+        begin(warehouse.settings, moment)
     from monitoring_platform.orchestration.runner import EngineUnavailable, run_cycle
 
     _show_progress()

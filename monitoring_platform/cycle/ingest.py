@@ -32,8 +32,9 @@ import pyarrow.compute as pc
 
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle import ledger, quarantine
+from monitoring_platform.cycle.ahead import begun
 from monitoring_platform.cycle.ledger import SOURCE
-from monitoring_platform.cycle.reading import normalised, packed, read_chunk, unpacked, warm_up
+from monitoring_platform.cycle.reading import chunk_limit, normalised, packed, policy_of, read_chunk, unpacked, warm_up
 from monitoring_platform.event_log.normalise import Normalised
 from monitoring_platform.event_log.redact import Policy, redact_text, redact_value
 from monitoring_platform.event_log.schema import EVENT, QUARANTINE
@@ -42,7 +43,7 @@ from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
 Row = dict[str, Any]
-_LEAST_CHUNK, _MANY_LOGS = 1000, 8
+_MANY_LOGS = 8
 _FIRST_RETRY, _LAST_RETRY = timedelta(minutes=1), timedelta(hours=6)
 _FAILURES = frozenset({"unreadable", "rate_limited"})
 _FINE: Row = dict.fromkeys(("error", "coverage", "remedy", "remedy_sql", "next_retry_at"), None) | {
@@ -73,12 +74,6 @@ class Found:
     empty_sources: list[str]
     news: list[Any] = field(default_factory=list)  # what is there to read, as a fingerprint
     rest: dict[str, Any] = field(default_factory=dict)  # source -> where to go on with a listing that had no more time
-
-
-def policy_of(settings: Settings) -> Policy:
-    """The redaction policy that the settings ask for."""
-    redaction = settings.redaction
-    return Policy(redaction.secret_references == "mask", redaction.persons == "pseudonym")
 
 
 def selection_of(settings: Settings) -> str:
@@ -338,16 +333,18 @@ def _read_all(
 ) -> Iterator[tuple[Log, Outcome]]:
     """Chunks of all logs as they come, at most `max_concurrent_streams` reads at once, each log in its own order."""
     settings = warehouse.settings
-    streams, policy = settings.ingest.max_concurrent_streams, policy_of(settings)
-    limit = max(_LEAST_CHUNK, settings.ingest.batch_events // streams)  # bounds what all open reads hold together
+    streams, policy, limit = settings.ingest.max_concurrent_streams, policy_of(settings), chunk_limit(settings)
+    ahead = begun(settings)
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
     running: dict[Future[Any], tuple[Source, Log, Cursor | None]] = {}
-    with _readers(sum(cursor is None for _, _, cursor in waiting), streams) as pool:
+    with ahead.pool if ahead else _readers(sum(cursor is None for _, _, cursor in waiting), streams) as pool:
         read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
         while waiting or running:
             while waiting and len(running) < streams:
-                task = waiting.pop()
-                running[pool.submit(read, *task, limit, policy, now)] = task
+                source, log, cursor = waiting.pop()
+                begun_read = ahead.take(log) if ahead and cursor is None else None
+                future = begun_read or pool.submit(read, source, log, cursor, limit, policy, now)
+                running[future] = (source, log, cursor)
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 source, log, cursor = running.pop(future)

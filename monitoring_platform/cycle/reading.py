@@ -10,10 +10,24 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc
 
+from monitoring_platform.config import Settings
 from monitoring_platform.event_log.normalise import Normalised, Place, normalise
 from monitoring_platform.event_log.redact import Policy
 from monitoring_platform.event_log.table_shape import normalise_table
 from monitoring_platform.sources.base import Chunk, Cursor, Log, Source
+
+_LEAST_CHUNK = 1000
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The redaction policy that the settings ask for."""
+    redaction = settings.redaction
+    return Policy(redaction.secret_references == "mask", redaction.persons == "pseudonym")
+
+
+def chunk_limit(settings: Settings) -> int:
+    """Rows of one chunk: bounds what all open reads hold together."""
+    return max(_LEAST_CHUNK, settings.ingest.batch_events // settings.ingest.max_concurrent_streams)
 
 
 def warm_up() -> None:
