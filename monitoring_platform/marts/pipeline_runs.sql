@@ -84,20 +84,39 @@ actors AS (
   WHERE event_type = 'user_action' AND user_action.user_name IS NOT NULL
   GROUP BY pipeline_id, update_id
 ),
-facts AS (
-  SELECT pipeline_id, update_id,
-         max_by(pipeline_name, CASE WHEN pipeline_name IS NOT NULL THEN position END) AS pipeline_name,
-         max_by(pipeline_type, CASE WHEN pipeline_type IS NOT NULL THEN position END) AS pipeline_type,
-         min_by(request_id, CASE WHEN request_id IS NOT NULL THEN position END) AS own_request_id,
+named AS (
+  -- Nearly always one row for each day of an update: what is compared below is little.
+  SELECT pipeline_id, update_id, pipeline_name, pipeline_type, request_id, event_date,
          bool_or(maintenance_id IS NOT NULL) AS is_maintenance,
          min(CASE WHEN NOT is_future THEN event_ts END) AS start_ts,
          max(CASE WHEN NOT is_future THEN event_ts END) AS last_event_ts,
          min(event_ts) AS any_ts,
-         array_sort(collect_set(event_date)) AS event_dates,
          count(*) AS event_count,
          count(CASE WHEN level = 'ERROR' THEN 1 END) AS error_count,
          bool_or(array_contains(flags, 'inferred_state')) AS has_inferred_state
   FROM ordered
+  GROUP BY pipeline_id, update_id, pipeline_name, pipeline_type, request_id, event_date
+),
+facts AS (
+  SELECT pipeline_id, update_id,
+         -- The newest name and type, the oldest request; of equally old ones the one that sorts last (first).
+         max_by(pipeline_name, CASE WHEN pipeline_name IS NOT NULL
+                THEN struct(last_event_ts IS NOT NULL AS trusted, last_event_ts AS ts, pipeline_name AS value) END)
+           AS pipeline_name,
+         max_by(pipeline_type, CASE WHEN pipeline_type IS NOT NULL
+                THEN struct(last_event_ts IS NOT NULL AS trusted, last_event_ts AS ts, pipeline_type AS value) END)
+           AS pipeline_type,
+         min_by(request_id, CASE WHEN request_id IS NOT NULL
+                THEN struct(start_ts IS NULL AS is_future, start_ts AS ts, request_id AS value) END) AS own_request_id,
+         bool_or(is_maintenance) AS is_maintenance,
+         min(start_ts) AS start_ts,
+         max(last_event_ts) AS last_event_ts,
+         min(any_ts) AS any_ts,
+         array_sort(collect_set(event_date)) AS event_dates,
+         sum(event_count) AS event_count,
+         sum(error_count) AS error_count,
+         bool_or(has_inferred_state) AS has_inferred_state
+  FROM named
   GROUP BY pipeline_id, update_id
 ),
 flows AS (
