@@ -48,33 +48,41 @@ phase_seconds AS (
   FROM phases
   GROUP BY pipeline_id, update_id
 ),
-configured AS (
+said AS (
   -- What create_update and runtime_details say: few events of many.
-  SELECT pipeline_id, update_id,
-         min_by(cause, CASE WHEN cause IS NOT NULL THEN position END) AS cause,
-         bool_or(full_refresh) AS is_full_refresh,
-         coalesce(bool_or(explore_only), false) AS explore_only,
-         coalesce(bool_or(validate_only), false) AS validate_only,
-         max(failed_attempts) AS failed_attempts,
-         max_by(run_as, CASE WHEN run_as IS NOT NULL THEN position END) AS run_as,
-         max_by(serverless, CASE WHEN serverless IS NOT NULL THEN position END) AS serverless,
-         max_by(continuous, CASE WHEN continuous IS NOT NULL THEN position END) AS continuous,
-         max_by(development, CASE WHEN development IS NOT NULL THEN position END) AS development,
-         max_by(photon, CASE WHEN photon IS NOT NULL THEN position END) AS photon,
-         max_by(edition, CASE WHEN edition IS NOT NULL THEN position END) AS edition,
-         max_by(channel, CASE WHEN channel IS NOT NULL THEN position END) AS channel,
-         max_by(default_catalog, CASE WHEN default_catalog IS NOT NULL THEN position END) AS catalog,
-         max_by(default_schema, CASE WHEN default_schema IS NOT NULL THEN position END) AS target,
-         -- runtime_details is the preferred place, create_update the older one.
-         coalesce(
-           max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL AND event_type = 'runtime_details' THEN position END),
-           max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL THEN position END)
-         ) AS dbr_version
+  SELECT pipeline_id, update_id, cause, full_refresh, explore_only, validate_only, failed_attempts, run_as, serverless,
+         continuous,
+         development, photon, edition, channel, default_catalog, default_schema, dbr_version, event_type,
+         row_number() OVER (PARTITION BY pipeline_id, update_id ORDER BY position.trusted, position.ts,
+                            position.control, position.data, position.id) AS place
   FROM ordered
   WHERE cause IS NOT NULL OR full_refresh IS NOT NULL OR explore_only IS NOT NULL OR validate_only IS NOT NULL
      OR failed_attempts IS NOT NULL OR run_as IS NOT NULL OR serverless IS NOT NULL OR continuous IS NOT NULL
      OR development IS NOT NULL OR photon IS NOT NULL OR edition IS NOT NULL OR channel IS NOT NULL
      OR default_catalog IS NOT NULL OR default_schema IS NOT NULL OR dbr_version IS NOT NULL
+),
+configured AS (
+  SELECT pipeline_id, update_id,
+         min_by(cause, CASE WHEN cause IS NOT NULL THEN place END) AS cause,
+         bool_or(full_refresh) AS is_full_refresh,
+         coalesce(bool_or(explore_only), false) AS explore_only,
+         coalesce(bool_or(validate_only), false) AS validate_only,
+         max(failed_attempts) AS failed_attempts,
+         max_by(run_as, CASE WHEN run_as IS NOT NULL THEN place END) AS run_as,
+         max_by(serverless, CASE WHEN serverless IS NOT NULL THEN place END) AS serverless,
+         max_by(continuous, CASE WHEN continuous IS NOT NULL THEN place END) AS continuous,
+         max_by(development, CASE WHEN development IS NOT NULL THEN place END) AS development,
+         max_by(photon, CASE WHEN photon IS NOT NULL THEN place END) AS photon,
+         max_by(edition, CASE WHEN edition IS NOT NULL THEN place END) AS edition,
+         max_by(channel, CASE WHEN channel IS NOT NULL THEN place END) AS channel,
+         max_by(default_catalog, CASE WHEN default_catalog IS NOT NULL THEN place END) AS catalog,
+         max_by(default_schema, CASE WHEN default_schema IS NOT NULL THEN place END) AS target,
+         -- runtime_details is the preferred place, create_update the older one.
+         coalesce(
+           max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL AND event_type = 'runtime_details' THEN place END),
+           max_by(dbr_version, CASE WHEN dbr_version IS NOT NULL THEN place END)
+         ) AS dbr_version
+  FROM said
   GROUP BY pipeline_id, update_id
 ),
 actors AS (
