@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from monitoring_platform.config import load
+from monitoring_platform.cycle import ahead
 from monitoring_platform.cycle import ingest as ingest_module
 from monitoring_platform.cycle.ingest import discover, ingest
 from monitoring_platform.cycle.union import unite
@@ -35,6 +36,21 @@ def test_many_logs_one_ingest_and_only_what_is_new(site: Site) -> None:
     site.write("7.jsonl", *(state(str(i), i, "RUNNING", pipeline_id="p7") for i in (2, 3, 4)))
     read, united, _ = site.cycle()
     assert (read.events, united.added) == ({"p7": 3}, 3)
+
+
+def test_what_was_read_ahead_is_read_once(site: Site) -> None:
+    """Logs read while Dagster was imported, a broken one among them, and others: all events are there, once."""
+    for number in range(6):
+        site.write(f"{number}.jsonl", *(state(str(i), i, "RUNNING", pipeline_id=f"p{number}") for i in range(2)))
+    (site.logs / "broken.jsonl.gz").write_bytes(b"\x1f\x8b\x08 no gzip")
+    ahead.begin(site.warehouse.settings, NOW)
+    site.write("later.jsonl", state("1", 0, "RUNNING", pipeline_id="later"))
+    read, united, _ = site.cycle()
+    assert (sum(read.events.values()), united.added) == (13, 13)
+    assert [Path(location).name for location in read.failed] == ["broken.jsonl.gz"]
+    assert ahead.begun(site.warehouse.settings) is None
+    read, united, _ = site.cycle()
+    assert (read.events, united.added) == ({}, 0)
 
 
 def test_progress_is_kept_for_each_log(site: Site) -> None:
