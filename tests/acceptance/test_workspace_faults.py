@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from databricks.sdk.clock import RealClock
+from deltalake import DeltaTable
 from pydantic import SecretStr
 
+from monitoring_platform.config import load
+from monitoring_platform.cycle.ingest import ingest
+from monitoring_platform.cycle.union import unite
 from monitoring_platform.sources.base import SourceError
 from monitoring_platform.sources.workspace.client import Workspace as Client
-from tests.conftest import NOW
-from tests.workspace import Workspace, logs
+from monitoring_platform.warehouse.opening import open_warehouse
+from tests.conftest import Site
+from tests.workspace import Principal, Workspace, logs
 from tests.workspace.server import KINDS
+
+CLI = Path(sys.executable).with_name("monitoring-platform")
+NOW = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +41,97 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
     with Workspace(tmp_path / "workspace") as made:
         yield made
         made.is_clean()
+
+
+def filled(workspace: Workspace, who: Principal, pipelines: int) -> int:
+    """Pipelines that are read in three ways; returns the number of their events."""
+    workspace.warehouse("w1", [who], chunk_rows=5)
+    for number in range(pipelines):
+        id_ = f"{workspace.name}-{number}"
+        owner = who.name if number % 3 == 1 else "ana@example.com"
+        place = {"target": "s"} if number % 3 == 1 else {"schema": "s"}
+        events = [
+            event
+            for hour in range(3)
+            for event in logs.update(id_, f"p{number}", NOW - timedelta(hours=3 - hour), f"{id_}/{hour}")
+        ]
+        made = workspace.pipeline(f"p{number}", owner, id=id_, events=events, **place).grant(who, "CAN_VIEW")  # type: ignore[arg-type]
+        if number % 3 == 0:
+            made.publish(f"log_{number}", to=who)
+    return 18 * pipelines
+
+
+def configured(folder: Path, *sources: str) -> Path:
+    """A configuration with these workspaces."""
+    folder.mkdir()
+    listed = "".join(f"  - {{type: workspace, sql_warehouse: w1, {source}}}\n" for source in sources)
+    file = folder / "monitoring.yaml"
+    file.write_text(f"warehouse: {{path: ./warehouse}}\nsources:\n{listed}", encoding="utf-8")
+    return file
+
+
+def test_every_tenth_call_fails(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ING-16: cycles until all is read, each call failing in the next way: nothing is lost, nothing doubled."""
+    robot = workspace.service_principal("robot")
+    events = filled(workspace, robot, 7)
+    workspace.short_pages = True
+    monkeypatch.setenv("SECRET", str(robot.client_secret))
+    source = f"host: {workspace.host}, client_id: robot, client_secret: '${{SECRET}}'"
+    site = Site(tmp_path, open_warehouse(load(configured(tmp_path / "site", source))))
+    workspace.faults.every(10)
+    for cycle in range(12):
+        failed = ingest(site.warehouse, NOW + timedelta(minutes=cycle)).failed
+        unite(site.warehouse)
+        if cycle % 3 == 0:
+            workspace.expire_tokens()
+        if not failed and set(KINDS) <= set(workspace.faults.made):
+            break
+        for pipeline in workspace.pipelines.values():
+            start = NOW + timedelta(minutes=cycle)
+            pipeline.add(*logs.update(pipeline.id, pipeline.name, start, f"{pipeline.id}/more {cycle}"))
+            events += 6
+    assert set(KINDS) <= set(workspace.faults.made)
+    found = Counter((row["pipeline_id"], row["event_id"]) for row in site.rows("all_pipelines_event_log"))
+    assert set(found.values()) == {1} and found.total() == events
+    assert {row["state"] for row in site.rows("pipelines")} == {"seen"}
+
+
+def test_secrets_are_nowhere(workspace: Workspace, tmp_path: Path) -> None:
+    """ING-16, SEC: no credential in any table, log, Dagster's storage or output, even if an error repeats it."""
+    robot = workspace.service_principal("robot")
+    filled(workspace, robot, 3)
+    workspace.faults.every(3, ("echo", "401", "html"))
+    with Workspace(tmp_path / "other", "other") as other:
+        monitor = other.principal("monitor@example.com")
+        filled(other, monitor, 3)
+        other.faults.every(3, ("echo", "401", "500"))
+        file = configured(
+            tmp_path / "site",
+            f"name: first, host: {workspace.host}, client_id: robot, client_secret: '${{SECRET}}'",
+            f"name: second, host: {other.host}, token: '${{TOKEN}}'",
+            f"name: wrong, host: {other.host}, token: '${{WRONG}}'",
+        )
+        secrets = {"SECRET": str(robot.client_secret), "TOKEN": str(monitor.token), "WRONG": "dapi-nobody-knows-me"}
+        done = subprocess.run(
+            [CLI, "run", "--config", "monitoring.yaml"],
+            cwd=file.parent,
+            env=os.environ | secrets,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 1, done.stderr  # one source cannot be read at all
+        assert b"wrong" in done.stdout + done.stderr
+        needles = [*secrets.values(), *workspace.issued_tokens, *workspace.links, *other.links]
+        haystack = done.stdout + done.stderr + _bytes_of(file.parent)
+        assert [needle for needle in needles if needle.encode() in haystack] == []
+        assert b"Request refused" in haystack  # so that there was something to be found
+
+
+def _bytes_of(folder: Path) -> bytes:
+    """All that was written: every file as it is, and the contents of the tables, whose files are compressed."""
+    files = b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    tables = [path.parent for path in folder.rglob("_delta_log") if path.is_dir()]
+    return files + "".join(str(DeltaTable(path).to_pyarrow_table().to_pylist()) for path in tables).encode()
 
 
 def test_an_expired_token_is_renewed(workspace: Workspace) -> None:

@@ -109,7 +109,10 @@ class Faults:
         self.made: list[str] = []
 
     def every(self, n: int, kinds: tuple[str, ...] = KINDS, only: str = "") -> None:
-        """Every n-th call (whose path matches the expression) goes wrong, each time in the next way. 0: none does."""
+        """Every n-th call (whose path matches the expression) goes wrong, each time in the next way. 0: none does.
+
+        Beside those of KINDS there is `echo`: an error that repeats the request with its credentials.
+        """
         self._every, self._count, self._only, self._kinds = n, 0, only, cycle(kinds)
 
     def limit(self, calls: int, seconds: float, retry_after: int = 1) -> None:
@@ -242,6 +245,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
             return
+        if call.fault == "echo":
+            message = f"Request refused: {self.command} {self.path} {self.headers.get('Authorization')}"
+            answer = as_json({"error_code": "BAD_REQUEST", "message": message}, 400)
         if call.fault == "html":
             page = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please sign in.</body></html>"
             answer = Answer(200, page, "text/html;charset=utf-8")

@@ -51,7 +51,7 @@ def discover(workspace: Workspace, known: Known, failing: frozenset[str], look: 
     if look.deadline is None:
         vanished = {id_: facts for id_, facts in known.items() if id_ not in found}
         due = [id_ for id_, facts in found.items() if _is_due(facts, known.get(id_), id_ in failing, look.now)]
-        due += [id_ for id_, facts in vanished.items() if not facts.get("deleted") and _is_stale(facts, look.now)]
+        due += [id_ for id_, facts in vanished.items() if _is_missed(facts, look.now)]
         found.update(vanished)
         host = workspace.url
         with ThreadPoolExecutor(_PARALLEL, "describe") as pool:
@@ -115,6 +115,11 @@ def _changed_at(updates: list[dict[str, Any]], before: Facts, now: datetime) -> 
 def _is_due(facts: Facts, before: Facts | None, is_failing: bool, now: datetime) -> bool:
     """Whether to ask for the settings of a listed pipeline."""
     return before is None or is_failing or before.get("name") != facts["name"] or _is_stale(facts, now)
+
+
+def _is_missed(facts: Facts, now: datetime) -> bool:
+    """Whether to ask what became of a pipeline that is not listed any more."""
+    return not facts.get("deleted") and (not facts.get("hidden") or _is_stale(facts, now))
 
 
 def _is_stale(facts: Facts, now: datetime) -> bool:

@@ -233,9 +233,12 @@ class WorkspaceLogs(NamedTuple):
                 remedy_sql=remedies.grant_select(events, self._principal),
             )
         if path == "api" and is_denied:
+            why, when = "its events may not be read", ""
+            if _facts(log).get("hidden"):  # the service says the same of what it never had
+                why, when = "it was deleted, or shown to us no longer", ", if it is still there"
             return SourceError(
-                f"its events may not be read: {error.reason}",
-                f"give {self._principal} the permission CAN VIEW on the pipeline",
+                f"{why}: {error.reason}",
+                f"give {self._principal} the permission CAN VIEW on the pipeline{when}",
                 "no_grant",
                 remedy_sql=remedies.view_permission(self._principal),
             )
@@ -262,6 +265,7 @@ def worst(refused: Mapping[str, SourceError], facts: Facts) -> SourceError:
         path, error = entry
         tests = (
             error.state == "deleted",
+            path == "api" and error.state == "no_grant" and bool(facts.get("hidden")),
             path == "table" and error.state == "no_grant",
             path == "function" and error.state == "not_owner" and is_legacy,
             path == "table" and error.state == "log_not_published",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from monitoring_platform.event_log.normalise import Delivered
+from monitoring_platform.event_log.table_shape import delivered
 from monitoring_platform.event_log.values import as_dict, to_id, to_instant
 from monitoring_platform.sources.base import SourceError
 from monitoring_platform.sources.workspace.client import Value, Workspace
@@ -99,9 +100,8 @@ class SqlLog(NamedTuple):
                 *([self.where] if self.where else []),
                 f"{self.id} IN ({', '.join(f':{name}' for name in chosen)})",
             ]
-            found.update(
-                (row.id, row.row) for row in self._select(ask, tests, "", {**self.parameters, **chosen}) if row.id
-            )
+            rows = self._select(ask, tests, "", {**self.parameters, **chosen})
+            found.update((row.members["id"], row) for row in delivered(rows))
         return found
 
     def months(self, ask: Ask) -> dict[int, int]:
