@@ -9,7 +9,8 @@ import dagster as dg
 
 from monitoring_platform.config import Schedule, default_config_path, load
 from monitoring_platform.marts.own import own_views
-from monitoring_platform.orchestration.assets import ASSETS, make_own_views
+from monitoring_platform.marts.registry import MARTS, refreshed_marts
+from monitoring_platform.orchestration.assets import ASSETS, make_own_views, workspace_context
 from monitoring_platform.orchestration.checks import health_checks
 from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
@@ -25,10 +26,16 @@ def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     if settings and settings.plumber and not settings.plumber.monitoring_enabled:
         schedule = Schedule(enabled=False)
     views = own_views(settings) if settings else []
+    context = [workspace_context] if settings and settings.has_context else []
+    refresh = make_refresh(
+        [mart.name for mart in (refreshed_marts(settings) if settings else MARTS)],
+        [key.to_user_string() for asset in context for key in asset.keys],
+        [view.name for view in views],
+    )
     return dg.Definitions(
-        assets=[*ASSETS, *([make_own_views(views)] if views else [])],
+        assets=[*ASSETS, *context, *([make_own_views(views)] if views else [])],
         asset_checks=[health_checks],
-        jobs=[make_refresh([view.name for view in views])],
+        jobs=[refresh],
         sensors=[make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor)],
         schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled)],
         resources={"platform": Platform(config_path=str(path)), **(resources or {})},

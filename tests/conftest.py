@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from monitoring_platform.config import load
+from monitoring_platform.cycle.context import gather
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import United, unite
 from monitoring_platform.demo import generate
@@ -103,9 +104,10 @@ class Site:
         return path
 
     def cycle(self, now: datetime = NOW, **options: Any) -> tuple[Ingested, United, list[Refreshed]]:
-        """Ingest, union, marts."""
+        """Ingest, union, context, marts."""
         read = ingest(self.warehouse, now, **options)
         united = unite(self.warehouse)
+        gather(self.warehouse, now)
         return read, united, refresh_marts(self.warehouse, self.marts)
 
     def rows(self, table: str, **where: Any) -> list[dict[str, Any]]:

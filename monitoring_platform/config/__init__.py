@@ -3,11 +3,13 @@
 from monitoring_platform.config.loader import load
 from monitoring_platform.config.model import (
     Checks,
+    Costs,
     Coverage,
     DeltaSource,
     Engine,
     FilesSource,
     Ingest,
+    Jobs,
     LakehousePlumber,
     Pipelines,
     PipelineSettings,
@@ -26,11 +28,13 @@ from monitoring_platform.config.reading import ConfigError
 __all__ = [
     "Checks",
     "ConfigError",
+    "Costs",
     "Coverage",
     "DeltaSource",
     "Engine",
     "FilesSource",
     "Ingest",
+    "Jobs",
     "LakehousePlumber",
     "LogPlace",
     "PipelineSettings",

@@ -368,6 +368,35 @@ class Coverage(_Model):
     """Hours without an event after which a pipeline is stale."""
 
 
+class Jobs(_Model):
+    """Jobs that start pipelines; the workspaces are asked for their runs."""
+
+    enabled: _Bool = False
+    """Ask for job runs, and say which of them started which update. By default no call is made."""
+    lookback_hours: Annotated[_Float, Field(gt=0)] = 168.0
+    """How far back the first look at job runs goes; what was found is kept."""
+
+
+class Costs(_Model):
+    """What pipelines cost: billed usage times the list price that held at the time."""
+
+    enabled: _Bool = False
+    """Read usage and prices. By default true where a file is named."""
+    usage: Annotated[str | None, BeforeValidator(_file)] = None
+    """Exports of system.billing.usage (Parquet, CSV, JSON): file, folder or glob. By default the workspaces' table."""
+    list_prices: Annotated[str | None, BeforeValidator(_file)] = None
+    """Exports of system.billing.list_prices, likewise."""
+    currency: _Text | None = None
+    """Currency to count in, for example USD. By default the one that prices are in; where a SKU has prices in two
+    currencies its cost is unknown."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _files_are_meant(cls, value: Any) -> Any:
+        named = isinstance(value, dict) and (value.get("usage") or value.get("list_prices"))
+        return {"enabled": True, **value} if named else value
+
+
 class Checks(_Model):
     """Limits of the data quality checks."""
 
@@ -476,6 +505,10 @@ class Settings(_Model):
     """When a pipeline counts as not seen."""
     checks: Checks = Checks()
     """Limits of the data quality checks."""
+    jobs: Jobs = Jobs()
+    """Jobs that start pipelines."""
+    costs: Costs = Costs()
+    """What pipelines cost."""
     views: tuple[View, ...] = ()
     """Tables of one's own."""
     schedule: Schedule = Schedule()
@@ -521,6 +554,11 @@ class Settings(_Model):
     def base_dir(self) -> Path:
         """The folder of the configuration file, absolute."""
         return self._file.path.parent
+
+    @property
+    def has_context(self) -> bool:
+        """Whether anything is asked for beside event logs: known updates and job runs of workspaces, costs."""
+        return self.costs.enabled or any(isinstance(source, WorkspaceSource) for source in self.sources)
 
     @property
     def plumber(self) -> "PlumberProject | None":

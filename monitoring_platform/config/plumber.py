@@ -130,7 +130,7 @@ class PlumberProject:
 
 
 def apply(settings: Settings, file: str, environ: Mapping[str, str]) -> Settings:
-    """The settings with what the Lakehouse Plumber project adds: opted-out pipelines and the number of streams.
+    """The settings with what the Lakehouse Plumber project adds: opted-out pipelines, the number of streams, jobs.
 
     `file` is how messages name the configuration. Raises ConfigError with all that is wrong in the project's files.
     """
@@ -144,6 +144,8 @@ def apply(settings: Settings, file: str, environ: Mapping[str, str]) -> Settings
     if "max_concurrent_streams" not in settings.ingest.model_fields_set:
         streams = {"max_concurrent_streams": project.max_concurrent_streams}
         changes["ingest"] = settings.ingest.model_copy(update=streams)
+    if project.enable_job_monitoring and "enabled" not in settings.jobs.model_fields_set:
+        changes["jobs"] = settings.jobs.model_copy(update={"enabled": True})
     return settings.model_copy(update=changes).with_plumber(project)
 
 

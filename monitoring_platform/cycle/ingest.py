@@ -195,7 +195,7 @@ def ingest(
 ) -> Ingested:
     """Read what is new (of these pipelines only, if given) and land it. Failed logs are named, the others finish."""
     settings = warehouse.settings
-    warehouse.create(contracts.STANDING)
+    warehouse.create(contracts.BOOKS)
     previous = {row["pipeline_id"]: row for row in warehouse.arrow(contracts.PIPELINES).to_pylist()}
     found = discover(warehouse, now, force=force)
     chosen = [pair for pair in found.readable if _wanted(pair, found.rows, pipeline_ids, settings)]

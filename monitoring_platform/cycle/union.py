@@ -61,7 +61,7 @@ class United:
 
 def unite(warehouse: Warehouse, progress: Callable[[str], None] = lambda text: None) -> United:
     """Append what landed since the mark, in groups of bounded size. Redoing it adds nothing."""
-    warehouse.create(contracts.STANDING)
+    warehouse.create(contracts.BOOKS)
     landed, mark = warehouse.added(contracts.LANDING, warehouse.mark(STEP))
     report = United()
     for group in landed.groups(_GROUP_ROWS):

@@ -102,9 +102,34 @@ def _unreachable(warehouse: Warehouse, _: datetime) -> pa.Table:
         SELECT location, source, error, remedy, consecutive_failures, next_retry_at
         FROM source_logs
         WHERE state = 'unreadable' AND coalesce(coverage, 'unreadable') IN ('unreadable', 'rate_limited')
-        ORDER BY location
+        UNION ALL
+        SELECT kind, source, error, remedy, consecutive_failures, next_retry_at
+        FROM context_reads WHERE error IS NOT NULL
+        ORDER BY location, source
         """,
         contracts.LOGS,
+        contracts.CONTEXT_READS,
+    )
+
+
+#: A log shows an update after a while; what is older than the log cannot be in it.
+_GRACE = timedelta(hours=1)
+
+
+def _missing_updates(warehouse: Warehouse, now: datetime) -> pa.Table:
+    return _ask(
+        warehouse,
+        """
+        SELECT m.pipeline_id, p.pipeline_name, m.update_id, m.created_at, m.state, m.reason, m.known_from,
+               p.state AS log_state, coalesce(p.remedy, 'rebuild the cursor of this log: see the runbook') AS remedy
+        FROM missing_updates m LEFT JOIN pipelines p USING (pipeline_id)
+        WHERE m.reason <> 'before_log' AND coalesce(p.state, '') NOT IN ('excluded', 'deleted')
+          AND greatest(coalesce(m.ended_at, m.created_at), m.first_known_at) < $limit
+        ORDER BY m.created_at DESC, m.pipeline_id, m.update_id
+        """,
+        registry.MISSING_UPDATES,
+        contracts.PIPELINES,
+        limit=now - _GRACE,
     )
 
 
@@ -244,8 +269,16 @@ CHECKS: tuple[Check, ...] = (
         "sources_reachable",
         contracts.PIPELINES.name,
         "ERROR",
-        "Every log could be read the last time it was tried.",
+        "Every log, and all that is asked for beside logs, could be read the last time it was tried.",
         _unreachable,
+    ),
+    Check(
+        "no_update_is_missing",
+        contracts.PIPELINES.name,
+        "WARN",
+        "Every update that a workspace knows is in a log that was read, an hour after it ended; what is older than its "
+        "log does not count.",
+        _missing_updates,
     ),
     Check(
         "latest_requests_succeeded",

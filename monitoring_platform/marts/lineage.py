@@ -40,7 +40,7 @@ def column_lineage(mart: Mart) -> Lineage:
         table.name: {c.name: _sql_type(c.type) for c in table.columns} for table in (*STANDING, *TABLES)
     }
     schema["raw_events"] = schema[UNION.name]
-    schema["settings"] = {"time_zone": "STRING"}
+    schema["settings"] = {"time_zone": "STRING", "currency": "STRING"}
     schema["siblings"] = {name: kind for name, kind in schema[mart.name].items() if name not in mart.chained}
     views: dict[str, Any] = {name: exp.maybe_parse(view(name), dialect="spark") for name in _VIEWS}
     query = exp.expand(exp.maybe_parse(mart.sql, dialect="spark"), views, dialect="spark")
@@ -68,6 +68,8 @@ def _sql_type(kind: pa.DataType) -> str:
         return f"MAP<{_sql_type(kind.key_type)}, {_sql_type(kind.item_type)}>"
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
     names = {"int64": "BIGINT", "int32": "INT", "double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
     return names.get(str(kind), "STRING")
 

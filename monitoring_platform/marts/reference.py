@@ -43,6 +43,8 @@ def type_name(kind: pa.DataType) -> str:
     }
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
     if pa.types.is_list(kind):
         return f"ARRAY<{type_name(kind.value_type)}>"
     if pa.types.is_map(kind):

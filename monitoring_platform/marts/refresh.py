@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from monitoring_platform.marts.news import News, NewsDesk
 from monitoring_platform.marts.registry import BY_NAME, MARTS, PIPELINE_RUNS, REQUESTS, STOCK, Mart, view
 from monitoring_platform.warehouse import contracts
-from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.contracts import CONTEXT, Table
 from monitoring_platform.warehouse.duck import ask
 from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
 
@@ -70,6 +70,7 @@ def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
     latest = warehouse.version(contracts.UNION)
     reached = [latest, *(mark for name in mart.inputs if name in BY_NAME and (mark := marks.of(name)))]
     _whole_inputs(warehouse, mart)
+    versions = {**NewsDesk(warehouse, marks, latest).versions(mart), **_fixed_versions(warehouse, mart)}
     _settings(warehouse, mart)
     if mart.scope in ("event", "update", "day"):
         _events(warehouse, mart, warehouse.read(contracts.UNION))
@@ -77,8 +78,9 @@ def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
         _siblings(warehouse, mart, mart.table.schema.empty_table())
     warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
     if mart.scope == "whole":
-        for step, version in _input_versions(warehouse, mart).items():
-            marks.set(step, version)
+        versions = _input_versions(warehouse, mart)
+    for step, version in versions.items():
+        marks.set(step, version)
     marks.set(mart.name, min(reached, key=lambda mark: mark.version))
     return warehouse.rows(mart.table)
 
@@ -90,9 +92,11 @@ def behind(warehouse: Warehouse) -> list[str]:
     marks, latest = warehouse.marks(), warehouse.version(contracts.UNION)
     late = []
     for mart in MARTS:
+        mark = marks.of(mart.name)
         if mart.scope == "whole" or not warehouse.exists(mart.table):
             continue
-        mark = marks.of(mart.name)
+        if mart.context and (mark is None or not warehouse.settings.has_context):
+            continue
         if mark != latest and warehouse.added(contracts.UNION, mark)[0]:
             late.append(mart.name)
     return late
@@ -112,7 +116,7 @@ class Refresher:
         self._changes: dict[str, _Change] = {}
         self._is_empty = not warehouse.rows(contracts.UNION)
         self._staged: dict[tuple[Mark | None, Mark], tuple[Rows, dict[str, int]]] = {}
-        self._cutoffs: dict[tuple[Mark | None, Mark], datetime] = {}
+        self._cutoffs: dict[tuple[object, ...], datetime] = {}
 
     @property
     def _warehouse(self) -> Warehouse:
@@ -151,10 +155,12 @@ class Refresher:
         if warehouse.create((mart.table,)):
             self._marks.forget(mart.name)
         mark = self._marks.of(mart.name)
+        if mart.context and not self._has_context(mart):
+            return report
         if mart.scope == "whole":
             self._refresh_whole(mart, report)
-        elif mark is None or mark.input_id != self._union.input_id:
-            if self._is_empty:
+        elif mark is None or mark.input_id != self._union.input_id or self._is_unfixed(mart):
+            if self._is_empty and not mart.context:
                 return report
             report.touched = report.written = _rebuild(warehouse, mart, self._marks)
         else:
@@ -162,12 +168,23 @@ class Refresher:
                 news = self._desk.of(mart)
             if news is None:
                 return report
-            if news.added:
+            if news.added or news.context:
                 self._refresh_touched(mart, news, report)
-                self._marks.set(mart.name, news.mark)
+                for step, version in {mart.name: news.mark, **news.context}.items():
+                    self._marks.set(step, version)
             else:
                 self._changes[mart.name] = _Change(mark, pa.array([], pa.string()))
         return report
+
+    def _has_context(self, mart: Mart) -> bool:
+        warehouse = self._warehouse
+        warehouse.create([STOCK[name] for name in mart.context])
+        return warehouse.rows(STOCK[mart.context[0]]) > 0
+
+    def _is_unfixed(self, mart: Mart) -> bool:
+        """Whether something has changed on which every row may depend."""
+        fixed = _fixed_versions(self._warehouse, mart)
+        return any(self._marks.of(step) != version for step, version in fixed.items())
 
     def _refresh_touched(self, mart: Mart, news: News, report: Refreshed) -> None:
         """Recompute and write the rows of what the news touch."""
@@ -262,9 +279,10 @@ class Refresher:
     def _pipeline_rows(self, mart: Mart, news: News, pipelines: pa.Array) -> tuple[pa.Table, datetime | None]:
         """Rows of the touched pipelines from the first touched week on, or all of them; and where they begin."""
         cutoff = self._cutoff(news) if mart.window else None
+        since = cutoff - _LOOKBACK if cutoff else None
         _settings(self._warehouse, mart)
         for name in mart.inputs:
-            _view(self._warehouse, name, pipelines, cutoff - _LOOKBACK if cutoff else None)
+            _view(self._warehouse, name, pipelines, since if name not in mart.uncut else None)
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         if len(pipelines) > _MANY_PIPELINES:
             rows = _matching(rows, _column(pipelines), "SEMI")
@@ -272,11 +290,10 @@ class Refresher:
 
     def _cutoff(self, news: News) -> datetime:
         """Monday, 0:00 UTC, of the week in which the oldest touched update began."""
-        key = (news.since, news.mark)
         with self._once:
-            if key not in self._cutoffs:
-                self._cutoffs[key] = self._find_cutoff(news)
-        return self._cutoffs[key]
+            if news.key not in self._cutoffs:
+                self._cutoffs[news.key] = self._find_cutoff(news)
+        return self._cutoffs[news.key]
 
     def _find_cutoff(self, news: News) -> datetime:
         """Monday of the oldest of: the new events, the touched updates, and the requests that these may belong to."""
@@ -364,11 +381,23 @@ def _input_versions(warehouse: Warehouse, mart: Mart) -> dict[str, Mark]:
     return {f"{mart.name} < {name}": warehouse.version(name) for name in mart.inputs if warehouse.exists(name)}
 
 
-def _settings(warehouse: Warehouse, mart: Mart) -> None:
-    """What SQL may know of the configuration: one row, `time_zone`."""
+def _fixed_versions(warehouse: Warehouse, mart: Mart) -> dict[str, Mark]:
+    """The step and version of what any row of a mart may depend on: settings that it reads, tables of all pipelines."""
+    found = {f"{mart.name} < {name}": warehouse.version(name) for name in mart.context if not CONTEXT[name]}
     if "settings" in mart.sql:
-        row = pa.table({"time_zone": [warehouse.settings.time_zone]})
-        warehouse.frame(row).createOrReplaceTempView("settings")
+        found[f"{mart.name} < settings"] = Mark(0, repr(_known_settings(warehouse).to_pylist()[0]))
+    return found
+
+
+def _known_settings(warehouse: Warehouse) -> pa.Table:
+    """What SQL may know of the configuration: one row."""
+    settings = warehouse.settings
+    return pa.table({"time_zone": [settings.time_zone], "currency": pa.array([settings.costs.currency], pa.string())})
+
+
+def _settings(warehouse: Warehouse, mart: Mart) -> None:
+    if "settings" in mart.sql:
+        warehouse.frame(_known_settings(warehouse)).createOrReplaceTempView("settings")
 
 
 def _siblings(warehouse: Warehouse, mart: Mart, rows: pa.Table) -> None:
@@ -381,9 +410,9 @@ def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime 
     from pyspark.sql.functions import col
 
     rows = warehouse.read(STOCK[name])
-    if len(pipelines) <= _MANY_PIPELINES:
+    if len(pipelines) <= _MANY_PIPELINES and "pipeline_id" in STOCK[name].schema.names:
         rows = rows.where(col("pipeline_id").isin(pipelines.to_pylist()))  # bound, never SQL: ids come from logs
-    window = BY_NAME[name].window if name in BY_NAME else None
+    window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
     if since is not None and window:
         rows = rows.where(f"{window} >= TIMESTAMP'{since:%Y-%m-%d %H:%M:%S}Z' OR {window} IS NULL")
     rows.createOrReplaceTempView(name)
@@ -396,17 +425,23 @@ def _since(mart: Mart, cutoff: datetime) -> Any:
 
 
 def _save(warehouse: Warehouse, table: Table, new: pa.Table, old: pa.Table, report: Refreshed) -> pa.Array:
-    """Write the difference: nothing, an append or one merge. Gives the pipelines of changed rows."""
-    changed, gone = differences(new, old, table.keys)
+    """Write the difference, and give the pipelines of changed rows."""
+    changed, gone = write_difference(warehouse, table, new, old)
     report.written, report.removed = changed.num_rows, gone.num_rows
+    if "pipeline_id" not in table.schema.names:
+        return pa.array([], pa.string())
+    return pc.unique(pa.chunked_array([*changed["pipeline_id"].chunks, *gone["pipeline_id"].chunks], pa.string()))
+
+
+def write_difference(warehouse: Warehouse, table: Table, new: pa.Table, old: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Write what differs: nothing, an append or one merge. Gives the changed rows, and those that are gone."""
+    changed, gone = differences(new, old, table.keys)
     keys = list(table.keys)
     if gone.num_rows or changed.select(keys).join(old.select(keys), keys, join_type="left semi").num_rows:
         warehouse.merge(table, changed, gone)
     elif changed.num_rows:
         warehouse.append_rows(table, changed)
-    if "pipeline_id" not in table.schema.names:
-        return pa.array([], pa.string())
-    return pc.unique(pa.chunked_array([*changed["pipeline_id"].chunks, *gone["pipeline_id"].chunks], pa.string()))
+    return changed, gone
 
 
 def differences(new: pa.Table, old: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
@@ -429,4 +464,4 @@ def _matching(rows: pa.Table, keys: pa.Table, how: Literal["SEMI", "ANTI"]) -> p
     return ask(f"SELECT * FROM given {how} JOIN wanted USING ({using})", given=rows, wanted=keys).cast(rows.schema)
 
 
-__all__ = ["MARTS", "Refreshed", "Refresher", "behind", "differences", "rebuild"]
+__all__ = ["MARTS", "Refreshed", "Refresher", "behind", "differences", "rebuild", "write_difference"]

@@ -8,8 +8,18 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from monitoring_platform.marts.tables import activity, definitions, flows, quality, runs
-from monitoring_platform.warehouse.contracts import PIPELINES, STANDING, Table
+from monitoring_platform.config import Settings
+from monitoring_platform.marts.tables import activity, context, definitions, flows, quality, runs
+from monitoring_platform.warehouse.contracts import (
+    BILLING_USAGE,
+    CONTEXT,
+    JOB_RUNS,
+    KNOWN_UPDATES,
+    LIST_PRICES,
+    PIPELINES,
+    STANDING,
+    Table,
+)
 
 FLOW_METRICS, PIPELINE_RUNS, REQUESTS = flows.FLOW_METRICS, runs.PIPELINE_RUNS, runs.REQUESTS
 EXPECTATION_RESULTS, PIPELINE_ERRORS, EVENTS_SUMMARY = (
@@ -19,7 +29,7 @@ EXPECTATION_RESULTS, PIPELINE_ERRORS, EVENTS_SUMMARY = (
 )
 FAILURES, FLOW_LIVENESS = runs.FAILURES, flows.FLOW_LIVENESS
 RECOMPUTE_WATCH, EXPECTATION_LIFECYCLE = definitions.RECOMPUTE_WATCH, quality.EXPECTATION_LIFECYCLE
-PIPELINE_HEALTH = activity.PIPELINE_HEALTH
+PIPELINE_HEALTH, MISSING_UPDATES = activity.PIPELINE_HEALTH, context.MISSING_UPDATES
 
 
 class Mart(NamedTuple):
@@ -45,6 +55,16 @@ class Mart(NamedTuple):
     event_types: tuple[str, ...] = ()
     chained: tuple[str, ...] = ()
     window: str | None = None
+    uncut: tuple[str, ...] = ()
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Tables of the context that it and its inputs are computed from. While the first has no rows, it has none."""
+        found: dict[str, None] = {}
+        for name in self.inputs:
+            upstream = BY_NAME[name].context if name in BY_NAME else ()
+            found.update(dict.fromkeys((name,) if name in CONTEXT else upstream))
+        return tuple(found)
 
     @property
     def name(self) -> str:
@@ -135,6 +155,17 @@ MARTS: tuple[Mart, ...] = (
     Mart(definitions.SCHEMA_DRIFT, "pipeline", ("drift_days",)),
     Mart(activity.TABLE_STATUS, "pipeline", ("flow_metrics", "pipeline_runs")),
     Mart(activity.PIPELINE_ACTIVITY, "pipeline", ("requests", "failures", "pipeline_runs", "expectation_results")),
+    # from what workspaces and billing say
+    Mart(context.JOB_MATCHES, "pipeline", (JOB_RUNS.name, KNOWN_UPDATES.name, "pipeline_runs"), window="start_ts"),
+    Mart(context.JOBS_STATS, "pipeline", ("job_matches",)),
+    Mart(
+        context.PIPELINE_COSTS,
+        "pipeline",
+        (BILLING_USAGE.name, LIST_PRICES.name, "pipeline_runs"),
+        window="usage_date",
+        uncut=("pipeline_runs",),
+    ),
+    Mart(MISSING_UPDATES, "pipeline", (KNOWN_UPDATES.name, "pipeline_runs", PIPELINES.name), window="created_at"),
     # from everything
     Mart(runs.ERROR_GROUPS, "whole", ("failures",)),
     Mart(
@@ -145,5 +176,12 @@ MARTS: tuple[Mart, ...] = (
 )
 BY_NAME: dict[str, Mart] = {mart.name: mart for mart in MARTS}
 TABLES: tuple[Table, ...] = tuple(mart.table for mart in MARTS)
+
+
+def refreshed_marts(settings: Settings) -> list[Mart]:
+    """The marts that a cycle of this configuration refreshes: without context those that need it stay empty."""
+    return [mart for mart in MARTS if settings.has_context or not mart.context]
+
+
 #: Every table of the platform by its name.
 STOCK: dict[str, Table] = {table.name: table for table in (*STANDING, *TABLES)}

@@ -10,6 +10,7 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from monitoring_platform.cycle.clock import clock
+from monitoring_platform.cycle.context import gather
 from monitoring_platform.cycle.ingest import Ingested, ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.marts.lineage import shipped
@@ -156,6 +157,41 @@ def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
     )
 
 
+class ContextConfig(dg.Config):
+    """What a look at the context is told."""
+
+    now: str | None = None
+    """The time that counts as now, ISO 8601; none given: the system's clock."""
+    force: bool = True
+    """Try what failed although its next retry is later."""
+
+
+@dg.multi_asset(
+    name="workspace_context",
+    specs=[
+        dg.AssetSpec(
+            table.name,
+            deps=[contracts.PIPELINES.name, contracts.UNION.name],
+            group_name="monitoring",
+            description=f"One row: {table.grain}.",
+            kinds={"deltalake"},
+            metadata={"dagster/column_schema": column_schema(table)},
+        )
+        for table in contracts.CONTEXT_TABLES
+    ],
+)
+def workspace_context(config: ContextConfig, platform: Platform) -> Iterator[dg.MaterializeResult[None]]:
+    """What workspaces and billing say beside the logs. What fails is named by a check, so that the marts go on."""
+    warehouse = platform.warehouse()
+    with _writing(warehouse):
+        report = gather(warehouse, clock(config.now), force=config.force, progress=_log.info)
+    for table in contracts.CONTEXT_TABLES:
+        metadata = _table_metadata(warehouse, table)
+        metadata["rows_written"] = report.written.get(table.name, 0)
+        metadata["failed"] = dg.MetadataValue.json(report.failed)
+        yield dg.MaterializeResult(asset_key=table.name, metadata=metadata)
+
+
 @dg.multi_asset(
     specs=[
         dg.AssetSpec(
@@ -181,6 +217,9 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
     warehouse = platform.warehouse()
     selected = {key.to_user_string() for key in context.selected_asset_keys}
     with _writing(warehouse):
+        # What this configuration has no use for is there all the same, empty.
+        unused = [*contracts.CONTEXT_TABLES, *(mart.table for mart in MARTS if mart.context)]
+        warehouse.create([table for table in unused if not warehouse.exists(table)])
         refresher = Refresher(warehouse)
         try:
             for report in refresher.refresh_all([mart for mart in MARTS if mart.name in selected]):

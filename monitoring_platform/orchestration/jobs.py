@@ -7,19 +7,16 @@ from typing import Any
 
 import dagster as dg
 
-from monitoring_platform.marts.registry import MARTS
 from monitoring_platform.warehouse import contracts
 
 REFRESH = "refresh"
 
 
-def make_refresh(views: Sequence[str] = ()) -> Any:
-    """The job over all stock assets and the named views of one's own."""
+def make_refresh(marts: Sequence[str], context: Sequence[str] = (), views: Sequence[str] = ()) -> Any:
+    """The job over ledger, union and marts, tables of the context if any is asked for, and views of one's own."""
     return dg.define_asset_job(
         REFRESH,
-        selection=dg.AssetSelection.assets(
-            contracts.PIPELINES.name, contracts.UNION.name, *[mart.name for mart in MARTS], *views
-        ),
-        description="One cycle: what is new in all logs, the union, the marts, views of one's own, the checks.",
+        selection=dg.AssetSelection.assets(contracts.PIPELINES.name, contracts.UNION.name, *context, *marts, *views),
+        description="One cycle: what is new in all logs, union, context, marts, views of one's own, checks.",
         executor_def=dg.in_process_executor,  # one engine for each run, not one for each step
     )

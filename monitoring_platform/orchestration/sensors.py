@@ -92,9 +92,12 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
         ids = pipelines_with_news(found, deadline)
         known = set(context.instance.get_dynamic_partitions(str(PIPELINES.name)))
         new = sorted(set(ids) - known)
+        ops: dict[str, Any] = {"pipelines": {"config": {"pipeline_ids": ids or None, "force": False}}}
+        if warehouse.settings.has_context:
+            ops["workspace_context"] = {"config": {"force": False}}
         request = dg.RunRequest(
             run_key=f"{work}-{attempt}",
-            run_config=dg.RunConfig(ops={"pipelines": {"config": {"pipeline_ids": ids or None, "force": False}}}),
+            run_config=dg.RunConfig(ops=ops),
             tags={"monitoring/pipelines": str(len(ids)), "monitoring/attempt": str(attempt)},
         )
         memory.update(work=work, attempt=attempt, asked_at=now.isoformat())

@@ -19,6 +19,8 @@ from monitoring_platform.event_log.schema import (
 )
 
 STRINGS = pa.list_(STRING)
+DATE = pa.date32()
+QUANTITY = pa.decimal128(38, 18)  # as billing has it
 TAGS = pa.map_(STRING, STRING)
 
 
@@ -144,4 +146,118 @@ PROGRESS = Table(
     ),
 )
 
-STANDING: tuple[Table, ...] = (LANDING, UNION, QUARANTINE, PIPELINES, LOGS, PROGRESS)
+# ---- context: what workspaces and exports say beside the logs; kept for ever, never emptied by a failure ----
+
+KNOWN_UPDATES = Table(
+    "known_updates",
+    "one update that a workspace knows, whether or not a log has it",
+    ("pipeline_id", "update_id"),
+    (
+        Column("pipeline_id", STRING, "Identity of the pipeline."),
+        Column("update_id", STRING, "The update."),
+        Column("created_at", TIMESTAMP, "When it was created; where nothing says so, when it became known."),
+        Column("ended_at", TIMESTAMP, "End of its last slice in the timeline; null = open, or not known from there."),
+        Column("request_id", STRING, "The request, from the timeline; null = not said."),
+        Column("state", STRING, "Last state or result said; null = none yet."),
+        Column("update_type", STRING, "REFRESH, FULL_REFRESH or VALIDATE; null = not said."),
+        Column("trigger_type", STRING, "Why it started (cause, trigger_type); null = not said."),
+        Column("job_id", STRING, "Job whose task started it, from the timeline; null = none, or not said."),
+        Column("task_run_id", STRING, "Run of that task, likewise."),
+        Column("known_from", STRINGS, "Who says so, sorted: listing, timeline, updates."),
+        Column("source", STRING, "Name of the source in the configuration."),
+        Column("first_known_at", TIMESTAMP, "Clock of the run that first knew it."),
+    ),
+)
+JOB_RUNS = Table(
+    "job_runs",
+    "one pipeline task in one run of a job",
+    ("job_run_id", "task_run_id"),
+    (
+        Column("job_run_id", STRING, "The run of the job."),
+        Column("task_run_id", STRING, "The run of the task within it."),
+        Column("pipeline_id", STRING, "Pipeline that the task refreshes."),
+        Column("started_at", TIMESTAMP, "Start of the task; where it says none, of the run."),
+        Column("job_id", STRING, "The job."),
+        Column("job_name", STRING, "Name of the job, else of the run; null = neither is said."),
+        Column("job_tags", STRING, "Tags of the job as JSON when the run was read; {} = none, or the job is gone."),
+        Column("task_key", STRING, "Name of the task in the job."),
+        Column("trigger", STRING, "What started the run (PERIODIC, ONE_TIME, RETRY, …); null = not said."),
+        Column("run_start_time", TIMESTAMP, "Start of the run."),
+        Column("run_end_time", TIMESTAMP, "End of the run; null = it runs."),
+        Column("result_state", STRING, "Result of the run (SUCCESS, FAILED, …); null = none yet."),
+        Column("task_end_time", TIMESTAMP, "End of the task; null = it runs."),
+        Column("task_result_state", STRING, "Result of the task; null = none yet."),
+        Column("pipeline_tags", STRING, "Tags of the pipeline as JSON when the run was read; {} = none."),
+        Column("source", STRING, "Name of the source in the configuration."),
+    ),
+)
+BILLING_USAGE = Table(
+    "billing_usage",
+    "one record of billed usage of a pipeline; corrections are records of their own",
+    ("record_id",),
+    (
+        Column("record_id", STRING, "Identity of the record; where an export lacks it, a digest of the record."),
+        Column("pipeline_id", STRING, "usage_metadata.dlt_pipeline_id."),
+        Column("usage_date", DATE, "Day of the usage, by which days are settled."),
+        Column("update_id", STRING, "usage_metadata.dlt_update_id; null = no update's."),
+        Column("maintenance_id", STRING, "usage_metadata.dlt_maintenance_id; null = no maintenance."),
+        Column("record_type", STRING, "ORIGINAL, RETRACTION (takes back an earlier one) or RESTATEMENT."),
+        Column("usage_start_time", TIMESTAMP, "Start of the usage; null = not said, then the day counts."),
+        Column("usage_end_time", TIMESTAMP, "End of the usage; null = not said."),
+        Column("usage_quantity", QUANTITY, "Units used, exact; negative in a RETRACTION. Null = unreadable."),
+        Column("usage_unit", STRING, "Unit, such as DBU."),
+        Column("sku_name", STRING, "What is billed."),
+        Column("cloud", STRING, "AWS, AZURE or GCP."),
+        Column("product", STRING, "billing_origin_product: DLT, SQL (tables of Databricks SQL), LAKEFLOW_CONNECT, …"),
+        Column("custom_tags", STRING, "Tags of the usage as JSON; {} = none."),
+        Column("workspace_id", STRING, "Where it was used; null = not said."),
+        Column("account_id", STRING, "Who is billed; null = not said."),
+        Column("ingestion_date", DATE, "Day on which billing published the record; null = not said."),
+        Column("source", STRING, "Name of the source, or the export as written in the configuration."),
+    ),
+)
+LIST_PRICES = Table(
+    "list_prices",
+    "one price of one SKU for one time",
+    ("sku_name", "cloud", "usage_unit", "currency_code", "price_start_time"),
+    (
+        Column("sku_name", STRING, "What is billed."),
+        Column("cloud", STRING, "AWS, AZURE or GCP; empty = not said."),
+        Column("usage_unit", STRING, "Unit that the price is for; empty = not said."),
+        Column("currency_code", STRING, "Currency of the price; empty = not said."),
+        Column("price_start_time", TIMESTAMP, "From when it holds; 1970 = not said."),
+        Column("price_end_time", TIMESTAMP, "Until when it holds; null = until the next one begins."),
+        Column("default_price", QUANTITY, "pricing.default, exact; null = not said."),
+        Column("effective_price", QUANTITY, "pricing.effective_list.default, promotions included; null = not said."),
+        Column("source", STRING, "Name of the source, or the export as written in the configuration."),
+    ),
+)
+CONTEXT_READS = Table(
+    "context_reads",
+    "one kind of context of one source: how far it was read and whether it can be",
+    ("source", "kind"),
+    (
+        Column("source", STRING, "Name of the source, or the export as written in the configuration."),
+        Column("kind", STRING, "updates, job_runs, usage or list_prices."),
+        Column("position", STRING, "How far it was read, JSON; null = not yet."),
+        Column("note", STRING, "What it does without, and why; null = nothing."),
+        Column("state", STRING, "readable, or why not in one word."),
+        Column("error", STRING, "Last failure, redacted; null = none. What was read before is kept."),
+        Column("remedy", STRING, "What to do about it; null = nothing."),
+        Column("consecutive_failures", LONG, "Failures in a row."),
+        Column("next_retry_at", TIMESTAMP, "Not tried before; null = now."),
+        Column("last_read_at", TIMESTAMP, "Clock of the last run that read it; null = never."),
+    ),
+)
+
+#: Each with the time by which its rows are told apart; None = it has few rows.
+CONTEXT: dict[str, str | None] = {
+    KNOWN_UPDATES.name: "created_at",
+    JOB_RUNS.name: "started_at",
+    BILLING_USAGE.name: "usage_date",
+    LIST_PRICES.name: None,
+}
+CONTEXT_TABLES: tuple[Table, ...] = (KNOWN_UPDATES, JOB_RUNS, BILLING_USAGE, LIST_PRICES)
+#: What every cycle needs.
+BOOKS: tuple[Table, ...] = (LANDING, UNION, QUARANTINE, PIPELINES, LOGS, PROGRESS)
+STANDING: tuple[Table, ...] = (*BOOKS, *CONTEXT_TABLES, CONTEXT_READS)

@@ -49,6 +49,20 @@ def problems(text: str, **environ: str) -> list[str]:
     return str(error.value).splitlines()
 
 
+# Costs
+
+
+def test_files_turn_costs_on(tmp_path: Path) -> None:
+    """R-COST-01: off by default, on where exports are named, unless it is said otherwise; paths are the file's."""
+    assert settings_from(BASE).costs.enabled is False
+    named = settings_from(BASE + "costs: {usage: ./billing/*.csv}\n").costs
+    assert (named.enabled, named.usage) == (True, str(tmp_path / "billing" / "*.csv"))
+    assert settings_from(BASE + "costs: {enabled: false, usage: u.csv}\n").costs.enabled is False
+    assert problems(BASE + "costs: {usage: s3://b/u.csv}\n") == [
+        "m.yaml:3: costs.usage: must be a local file. Write its path"
+    ]
+
+
 # Values
 
 
@@ -321,6 +335,11 @@ coverage:
 checks:
   min_pass_rate_pct: 99.0
   stalled_after_minutes: 60.0
+jobs:
+  enabled: false
+  lookback_hours: 168.0
+costs:
+  enabled: false
 views: []
 schedule:
   sensor: true
@@ -426,7 +445,7 @@ frobnicate: 1
         "m.yaml:8: ingest.landing_retention_days: must be a whole number of at least 1",
         (
             "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, views, schedule, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, redaction, time_zone, tags"
         ),
     ]
 
@@ -435,7 +454,7 @@ def test_computed_settings_are_no_keys() -> None:
     assert problems(BASE + "config_path: x\n") == [
         (
             "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, views, schedule, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, redaction, time_zone, tags"
         )
     ]
 

@@ -386,6 +386,20 @@ def test_own_number_of_streams_wins(write: Write) -> None:
     assert settings.ingest.max_concurrent_streams == 7
 
 
+@pytest.mark.parametrize(
+    ("block", "config", "is_on"),
+    [
+        ("enable_job_monitoring: true", "", True),
+        ("", "", False),
+        ("enable_job_monitoring: true", "jobs: {enabled: false}\n", False),
+        ("", "jobs: {enabled: true, lookback_hours: 24}\n", True),
+    ],
+)
+def test_job_monitoring_turns_jobs_on(write: Write, block: str, config: str, is_on: bool) -> None:
+    """R-JOB-02: the project's switch, unless the configuration says otherwise."""
+    assert write(monitoring(block), config=MONITORING_YAML + config).jobs.enabled is is_on
+
+
 # event_log
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 
 import dagster as dg
@@ -15,6 +15,7 @@ from monitoring_platform.health.checks import CHECKS
 from monitoring_platform.marts import registry
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.sensors import due, fingerprint
+from monitoring_platform.warehouse.contracts import CONTEXT
 from tests.conftest import Site, state
 
 MARTS = {mart.name for mart in registry.MARTS}
@@ -35,7 +36,7 @@ def test_graph(configured: Site) -> None:
     """R-OPS-01, R-RUN-07: union after landing, marts after union, summary after runs; checks on union and marts only."""
     graph = build_defs().resolve_asset_graph()
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
-    assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS}
+    assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS, *CONTEXT}
     parents = {
         key.to_user_string(): {p.to_user_string() for p in graph.get(key).parent_keys}
         for key in graph.get_all_asset_keys()
@@ -130,3 +131,15 @@ def test_code_location_without_configuration(tmp_path: object, monkeypatch: pyte
     monkeypatch.setenv("MONITORING_CONFIG", f"{tmp_path}/none.yaml")
     sensor = build_defs().resolve_sensor_def("pipeline_updates")
     assert sensor.default_status == dg.DefaultSensorStatus.STOPPED
+
+
+def test_context_is_a_step_only_where_it_is_asked_for(make_site: Callable[..., Site]) -> None:
+    """R-JOB-02, R-COST-01: without workspaces and costs the job has neither its step nor the marts that need it."""
+    selected = []
+    for name, config in (("plain", "sources: []\n"), ("costs", "sources: []\ncosts: {enabled: true}\n")):
+        use_config(make_site(name, config).folder / "monitoring.yaml")
+        job = build_defs().resolve_job_def("refresh")
+        selected.append({key.to_user_string() for key in job.asset_layer.selected_asset_keys})
+    os.environ.pop("MONITORING_CONFIG")
+    needing = {"jobs_stats", "job_matches", "pipeline_costs", "missing_updates"}
+    assert selected[1] - selected[0] == {*CONTEXT, *needing}

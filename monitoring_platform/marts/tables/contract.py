@@ -16,12 +16,14 @@ from monitoring_platform.event_log.schema import (
     TIMESTAMP,
     Column,
 )
-from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.contracts import QUANTITY, Table
 
 _TYPES: dict[str, pa.DataType] = {
     "text": STRING,
     "long": LONG,
     "double": DOUBLE,
+    "quantity": QUANTITY,
+    "money": pa.decimal128(38, 12),
     "bool": BOOL,
     "time": TIMESTAMP,
     "date": pa.date32(),
