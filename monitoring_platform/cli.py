@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import logging
 import os
@@ -256,6 +257,27 @@ def validate(
         print(json.dumps(found, default=str))
     else:
         print_preview(out, settings, found)
+
+
+@app.command(epilog="Example:  monitoring-platform doctor --json | jq '.[] | select(.verdict == \"fail\")'")
+def doctor(config: ConfigOption = None, as_json: JsonOption = False, now: NowOption = None) -> None:
+    """Try what a cycle needs: engine, write access, clock, Dagster, and what each source and its credentials allow.
+
+    Exit 0: all of it works. 1: something fails, each with what to do. Only empty folders are left behind.
+    """
+    from monitoring_platform.health.doctor import examine
+    from monitoring_platform.orchestration.runner import examine_instance
+    from monitoring_platform.summary import print_diagnosis
+
+    settings = _warehouse(config).settings
+    diagnoses = []
+    for diagnosis in itertools.chain(examine(settings, _moment(now)), map(examine_instance, [settings])):
+        diagnoses.append(diagnosis)
+        if not as_json:
+            print_diagnosis(out, diagnosis)
+    if as_json:
+        print(json.dumps([diagnosis._asdict() for diagnosis in diagnoses], ensure_ascii=False))
+    _end(PARTLY_FAILED if any(diagnosis.verdict == "fail" for diagnosis in diagnoses) else OK)
 
 
 @app.command(epilog="Example:  monitoring-platform rebuild pipeline_runs requests")

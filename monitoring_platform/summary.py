@@ -12,6 +12,7 @@ from rich.table import Table
 from monitoring_platform.config import Settings
 from monitoring_platform.health.checks import Finding
 from monitoring_platform.health.status import Overview, Row
+from monitoring_platform.sources.diagnosis import Diagnosis
 
 if TYPE_CHECKING:  # Dagster takes seconds to import, and `status` does not need it
     from monitoring_platform.orchestration.runner import CycleResult
@@ -172,3 +173,17 @@ def _print_rows(console: Console, rows: list[Row], columns: tuple[str, ...], lim
     console.print(table)
     if len(rows) > limit:
         console.print(f"… and {len(rows) - limit} more", style="dim")
+
+
+_VERDICTS = {"pass": "green", "fail": "red", "note": "yellow"}
+
+
+def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    """One thing that was tried, what was found, and what to do about it; statements stand alone, to be copied."""
+    colour = _VERDICTS[diagnosis.verdict]
+    what, found = escape(printable(diagnosis.what)), escape(printable(diagnosis.found))
+    console.print(f"[{colour}]{diagnosis.verdict}[/]  [bold]{what}[/]  {found}", soft_wrap=True, highlight=False)
+    if diagnosis.remedy:
+        console.print(f"      → {escape(printable(diagnosis.remedy))}", soft_wrap=True, highlight=False)
+    for line in (diagnosis.remedy_sql or "").splitlines():
+        console.print(f"        {escape(printable(line))}", soft_wrap=True, highlight=False)

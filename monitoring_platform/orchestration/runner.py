@@ -15,6 +15,7 @@ from monitoring_platform.config import Settings, dagster_home
 from monitoring_platform.definitions import build_defs
 from monitoring_platform.health.checks import CHECKS, Finding
 from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.warehouse.session import EngineUnavailable, require_java
 
 __all__ = ["CycleResult", "EngineUnavailable", "run_cycle"]
@@ -74,6 +75,23 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
         findings = [_finding(evaluation) for evaluation in result.get_asset_check_evaluations()]
         errors = [_error(event) for event in result.all_events if event.is_step_failure]
     return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, errors)
+
+
+def examine_instance(settings: Settings) -> Diagnosis:
+    """Whether the Dagster instance of this configuration can be used, and whether its daemon is at work."""
+    try:
+        home = prepare_home(settings)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            runs = instance.get_runs_count(dg.RunsFilter(job_name=REFRESH))
+            daemons = instance.get_daemon_statuses()
+    except Exception as error:
+        home = dagster_home(settings)
+        return failed("dagster", f"{home}: {error}", f"give this user write access to {home}, or set DAGSTER_HOME")
+    found = f"{home}, {runs} runs of {REFRESH}"
+    if settings.schedule.enabled and not any(status.healthy for status in daemons.values()):
+        remedy = "start `monitoring-platform dev` or Dagster's daemon, or call `monitoring-platform run` from cron"
+        return noted("dagster", f"{found}; no daemon is at work: nothing runs by itself", remedy)
+    return passed("dagster", found)
 
 
 def _finding(evaluation: dg.AssetCheckEvaluation) -> Finding:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -35,7 +36,7 @@ _Answer = TypeVar("_Answer")
 
 _RETRY_SECONDS, _HTTP_SECONDS, _PAGES = 45, 30, 10_000
 _STATEMENT_SECONDS, _FIRST_WAIT, _LONGEST_POLL = 600.0, "5s", 5.0
-_STATEMENTS = "/api/2.0/sql/statements"
+_STATEMENTS, _ME = "/api/2.0/sql/statements", "/api/2.0/preview/scim/v2/Me"
 _DEBUG_INFO = re.compile(r"\.? Config: .*", re.S)  # what the SDK adds to a refusal: settings, no reason
 _DENIED = re.compile(
     r"(?i)PERMISSION_DENIED|INSUFFICIENT_P|UNAUTHORIZED|ACCESS_DENIED|not authorized|access denied|"
@@ -107,6 +108,14 @@ class Workspace(NamedTuple):
                 return
             seen.add(token)
             asked["page_token"] = token
+
+    def time(self) -> datetime | None:
+        """What time it is there, by the Date of an answer; None if it does not say. Raises SourceError."""
+        told = self._call("GET", _ME, response_headers=["Date"]).get("Date")
+        try:
+            return parsedate_to_datetime(told) if told else None
+        except ValueError:
+            return None
 
     @property
     def principal(self) -> str:
@@ -345,7 +354,7 @@ def _connected(workspace: Workspace) -> _Connection:
 
 @lru_cache(maxsize=64)
 def _principal(workspace: Workspace) -> str:
-    return str(workspace.get("/api/2.0/preview/scim/v2/Me")["userName"])
+    return str(workspace.get(_ME)["userName"])
 
 
 def _is_unauthenticated(error: BaseException | None) -> bool:

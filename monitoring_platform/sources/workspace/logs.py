@@ -7,7 +7,7 @@ day the overlap is looked at again; once a day SQL also counts all months, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,9 +18,11 @@ from monitoring_platform.config import PlumberProject, Settings, WorkspaceSource
 from monitoring_platform.event_log.normalise import Delivered
 from monitoring_platform.sources.base import Chunk, Cursor, Facts, Listing, Log, Look, NeedsEngine, SourceError
 from monitoring_platform.sources.delta import DeltaLogs
+from monitoring_platform.sources.diagnosis import Diagnosis
 from monitoring_platform.sources.workspace import paths, remedies
 from monitoring_platform.sources.workspace.client import NoSql, Workspace
 from monitoring_platform.sources.workspace.discovery import discover
+from monitoring_platform.sources.workspace.examine import examine
 from monitoring_platform.sources.workspace.filters import Filter
 from monitoring_platform.sources.workspace.paths import Ask, Batch, Span, Spot, SqlLog
 from monitoring_platform.sources.workspace.tally import HOUR, MONTH, Stamps, Tally
@@ -45,6 +47,7 @@ class WorkspaceLogs(NamedTuple):
     columns: Mapping[str, str]
     overlap_hours: float
     plumber: PlumberProject | None = None
+    system_tables: Mapping[str, tuple[str, bool]] = {}  # by purpose: the name, and whether something needs it
 
     @classmethod
     def from_settings(cls, entry: WorkspaceSource, settings: Settings) -> WorkspaceLogs:
@@ -58,6 +61,7 @@ class WorkspaceLogs(NamedTuple):
             entry.columns,
             entry.overlap_hours,
             settings.plumber,
+            {"pipeline events": (entry.system_tables.pipeline_events, entry.access == ("system_table",))},
         )
 
     @property
@@ -84,6 +88,10 @@ class WorkspaceLogs(NamedTuple):
             return None
         remedy = f"change {setting} of source {self.name} to read it"
         return SourceError(f"left out by {setting} of source {self.name}", remedy, "excluded")
+
+    def examine(self, now: datetime) -> Iterator[Diagnosis]:
+        """What the workspace lets us do, for `doctor`."""
+        return examine(self.workspace, self.access, self.system_tables, now)
 
     def position(self, log: Log) -> Any:
         return _facts(log)["position"]
