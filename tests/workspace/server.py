@@ -254,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
         call.status = answer.status
         head = [f"HTTP/1.1 {answer.status} {self.responses[answer.status][0]}", f"Content-Type: {answer.kind}"]
         head += [f"{name}: {value}" for name, value in answer.headers.items()]
-        head.append(f"Content-Length: {len(answer.body)}")
+        head += [f"Content-Length: {len(answer.body)}", f"Date: {self.date_time_string()}"]
         body = answer.body
         if call.fault == "half":
             body, self.close_connection = body[: len(body) // 2], True
