@@ -175,7 +175,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
 
 
 def test_every_pipeline_has_its_state(seen: Seen) -> None:
-    """ING-10, R-SRC-*: 300 pipelines, and 5 that came in the place of others: each is in the ledger, in its state."""
+    """R-NEW-02: 300 pipelines, and 5 that came in the place of others: each is in the ledger, in its state."""
     assert sum(case.number for case in CASES) == 300
     rows = {row["pipeline_id"]: row for row in seen.site.rows("pipelines")}
     expected = {id_: case.state for id_, (case, _) in seen.made.items()}
@@ -185,7 +185,7 @@ def test_every_pipeline_has_its_state(seen: Seen) -> None:
 
 
 def test_every_pipeline_has_its_reason_and_remedy(seen: Seen) -> None:
-    """ING-10: why it is not read, and the very statement or setting that opens it."""
+    """R-NEW-02, R-PERM-01, R-PERM-02: why it is not read, and the very statement or setting that opens it."""
     rows = {row["pipeline_id"]: row for row in seen.site.rows("pipelines")}
     for id_, (case, pipeline) in seen.made.items():
         row = rows[id_]
@@ -197,7 +197,7 @@ def test_every_pipeline_has_its_reason_and_remedy(seen: Seen) -> None:
 
 
 def test_what_was_read(seen: Seen) -> None:
-    """Every log that may be read is in the union, once; of the others nothing is."""
+    """R-NEW-03: every log that may be read is in the union, once; of the others nothing is."""
     read = ("seen", "stale", "deleted", "retired")
     wanted = {id_: 6 for id_, (case, _) in seen.made.items() if case.state in read or case.name == "gone"}
     wanted |= {f"{id_}-again": 6 for id_, (case, _) in seen.made.items() if case.name == "recreated"}
@@ -205,7 +205,7 @@ def test_what_was_read(seen: Seen) -> None:
 
 
 def test_a_recreated_pipeline_is_linked(seen: Seen) -> None:
-    """ING-12: a new id under an old name knows what came before it."""
+    """R-PEER-01: a new id under an old name knows what came before it."""
     for id_, (case, pipeline) in seen.made.items():
         if case.name == "recreated":
             row = seen.site.row("pipelines", pipeline_id=f"{id_}-again")
@@ -213,7 +213,7 @@ def test_a_recreated_pipeline_is_linked(seen: Seen) -> None:
 
 
 def test_no_call_that_the_service_does_not_have(seen: Seen) -> None:
-    """ING-16: verbs, paths and parameters as the SDK's own code has them; nothing but SELECT is run."""
+    """R-NEW-03: verbs, paths and parameters as the SDK's own code has them; nothing but SELECT is run."""
     assert unknown([*seen.world.workspace.calls, *seen.world.former.calls]) == []
 
 

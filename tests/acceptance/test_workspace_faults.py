@@ -71,7 +71,7 @@ def configured(folder: Path, *sources: str) -> Path:
 
 
 def test_every_tenth_call_fails(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ING-16: cycles until all is read, each call failing in the next way: nothing is lost, nothing doubled."""
+    """R-NEW-03: cycles until all is read, each call failing in the next way: nothing is lost, nothing doubled."""
     robot = workspace.service_principal("robot")
     events = filled(workspace, robot, 7)
     workspace.short_pages = True
@@ -97,7 +97,7 @@ def test_every_tenth_call_fails(workspace: Workspace, tmp_path: Path, monkeypatc
 
 
 def test_secrets_are_nowhere(workspace: Workspace, tmp_path: Path) -> None:
-    """ING-16, SEC: no credential in any table, log, Dagster's storage or output, even if an error repeats it."""
+    """R-PERM-05: no credential in any table, log, Dagster's storage or output, even if an error repeats it."""
     robot = workspace.service_principal("robot")
     filled(workspace, robot, 3)
     workspace.faults.every(3, ("echo", "401", "html"))
@@ -135,7 +135,7 @@ def _bytes_of(folder: Path) -> bytes:
 
 
 def test_an_expired_token_is_renewed(workspace: Workspace) -> None:
-    """ING-16: the service tells an expired token by 403, as it tells a permission that is missing."""
+    """R-NEW-03: the service tells an expired token by 403, as it tells a permission that is missing."""
     robot = workspace.service_principal("robot")
     assert robot.client_secret
     client = Client("w", workspace.host, client_id=robot.client_id, client_secret=SecretStr(robot.client_secret))
@@ -154,7 +154,7 @@ def test_an_expired_token_is_renewed(workspace: Workspace) -> None:
 
 
 def test_every_kind_of_fault_on_every_kind_of_call(workspace: Workspace) -> None:
-    """ING-16: listings, statements, chunks of results behind links: all is there in the end, nothing twice."""
+    """R-NEW-03: listings, statements, chunks of results behind links: all is there in the end, nothing twice."""
     monitor = workspace.principal("monitor@example.com", is_admin=True)
     workspace.warehouse("w1", [monitor], chunk_rows=20)
     client = Client("w", workspace.host, token=SecretStr(str(monitor.token)), sql_warehouse="w1")

@@ -91,7 +91,7 @@ def unions(fleet: Fleet) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_all_ways_give_the_same_union(unions: dict[str, list[dict[str, Any]]], way: str) -> None:
-    """ING-10 to ING-14, UNI-11: row for row, apart from where a row came from and when."""
+    """R-NEW-03, R-ING-10, R-ING-11, R-ING-13, R-PEER-08: row for row, apart from where a row came from and when."""
     assert _sorted(unions[way]) == _sorted(unions["table"])
 
 

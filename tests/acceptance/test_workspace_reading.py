@@ -56,7 +56,7 @@ def site_of(tmp_path: Path) -> Callable[..., Site]:
 def test_cut_events_are_taken_whole_from_the_table(
     workspace: Workspace, monitor: Principal, site_of: Callable[..., Site]
 ) -> None:
-    """ING-13: an event that the API cuts is taken from the table where that may be read; else it says that it is cut."""
+    """R-NEW-03: an event that the API cuts is taken from the table where that may be read; else it says that it is cut."""
     for name in ("open", "shut"):
         pipeline = workspace.pipeline(name, id=name, events=logs.update(name, name, START, f"u-{name}"))
         pipeline.grant(monitor, "CAN_VIEW").publish(f"log_{name}", to=monitor if name == "open" else None)
@@ -76,7 +76,7 @@ def test_cut_events_are_taken_whole_from_the_table(
 def test_a_log_that_grows_while_it_is_read(
     workspace: Workspace, monitor: Principal, site_of: Callable[..., Site], way: str
 ) -> None:
-    """ING-16: events that come between two pages, some of them late, are there after the next cycle, each once."""
+    """R-NEW-03: events that come between two pages, some of them late, are there after the next cycle, each once."""
     workspace.short_pages = True
     events = [event for n in range(40) for event in logs.update("p", "p", START - timedelta(hours=n), f"u{n}")]
     pipeline = workspace.pipeline("p", id="p", events=events).grant(monitor, "CAN_VIEW").publish("log", to=monitor)
@@ -100,7 +100,7 @@ def test_a_log_that_grows_while_it_is_read(
 def test_filters_and_several_workspaces(
     workspace: Workspace, monitor: Principal, site_of: Callable[..., Site], tmp_path: Path
 ) -> None:
-    """ING-11: tags, names and owners choose, each workspace for itself; what is left out says so."""
+    """R-PEER-01: tags, names and owners choose, each workspace for itself; what is left out says so."""
 
     def fill(place: Workspace) -> None:
         for name, owner, tags in (

@@ -43,7 +43,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspac
 
 
 def test_calls_of_a_look(watched: tuple[Workspace, Site]) -> None:
-    """ING-16: ten pages of the listing and each pipeline's settings once; afterwards the listing alone, for a day."""
+    """R-PEER-01: ten pages of the listing and each pipeline's settings once; afterwards the listing alone, for a day."""
     workspace, site = watched
     assert len(site.rows("pipelines")) == PIPELINES
     assert len(workspace.called("/api/2.0/pipelines/")) == PIPELINES
@@ -57,7 +57,7 @@ def test_calls_of_a_look(watched: tuple[Workspace, Site]) -> None:
 
 
 def test_a_look_without_time_for_all_goes_on(watched: tuple[Workspace, Site]) -> None:
-    """ING-16: the look ends soon after its deadline, and the next ones go on with the page where it stopped."""
+    """R-PEER-01: the look ends soon after its deadline, and the next ones go on with the page where it stopped."""
     workspace, site = watched
     workspace.calls.clear()
     workspace.faults.seconds = 0.1
