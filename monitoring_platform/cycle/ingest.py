@@ -337,7 +337,8 @@ def _read_all(
     ahead = begun(settings)
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
     running: dict[Future[Any], tuple[Source, Log, Cursor | None]] = {}
-    with ahead.pool if ahead else _readers(sum(cursor is None for _, _, cursor in waiting), streams) as pool:
+    unread = sum(cursor is None and log.facts is None for _, log, cursor in waiting)  # a workspace is waited for
+    with ahead.pool if ahead else _readers(unread, streams) as pool:
         read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
         while waiting or running:
             while waiting and len(running) < streams:
