@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Value = str | int | datetime
 _Answer = TypeVar("_Answer")
 
-_RETRY_SECONDS, _HTTP_SECONDS, _PAGES = 45, 30, 10_000
+_RETRY_SECONDS, _HTTP_SECONDS, _SAME_PAGES = 45, 30, 20
 _STATEMENT_SECONDS, _FIRST_WAIT, _LONGEST_POLL = 600.0, "5s", 5.0
 _STATEMENTS, _ME = "/api/2.0/sql/statements", "/api/2.0/preview/scim/v2/Me"
 _DEBUG_INFO = re.compile(r"\.? Config: .*", re.S)  # what the SDK adds to a refusal: settings, no reason
@@ -99,15 +99,28 @@ class Workspace(NamedTuple):
 
     def pages(self, path: str, query: Mapping[str, Any], items: str) -> Iterator[dict[str, Any]]:
         """The elements under `items` on all pages of a listing. Raises SourceError."""
-        asked, seen = dict(query), set()
-        for _ in range(_PAGES):
-            page = self.get(path, asked)
+        for page, _ in self.walk(path, query):
             yield from page.get(items) or ()
-            token = page.get("next_page_token")
-            if not token or token in seen:  # a token that comes back would lead round for ever
+
+    def walk(
+        self, path: str, query: Mapping[str, Any], kept: Collection[str] | None = None, token: str | None = None
+    ) -> Iterator[tuple[dict[str, Any], str | None]]:
+        """The pages of a listing from a token on, each with the token of the next one. Raises SourceError.
+
+        `kept`: parameters that are sent with a token too; None = all. A page may be empty although there are more.
+        """
+        same = 0
+        while True:
+            repeated = {name: value for name, value in query.items() if kept is None or name in kept}
+            page = self.get(path, {**repeated, "page_token": token} if token else query)
+            following = page.get("next_page_token") or None
+            yield page, following
+            if following is None:
                 return
-            seen.add(token)
-            asked["page_token"] = token
+            same = same + 1 if following == token else 0
+            if same > _SAME_PAGES:
+                raise SourceError(f"the pages of {path} do not end", "it is tried again by itself", transient=True)
+            token = following
 
     def time(self) -> datetime | None:
         """What time it is there, by the Date of an answer; None if it does not say. Raises SourceError."""

@@ -63,22 +63,16 @@ def discover(workspace: Workspace, known: Known, failing: frozenset[str], look: 
 def _listed(workspace: Workspace, resume: Any, deadline: float | None) -> tuple[dict[str, dict[str, Any]], Any]:
     """The listing by id, from the page `resume` on; and the page to go on with if the deadline came first."""
     statuses: dict[str, dict[str, Any]] = {}
-    token, seen = resume, set()
-    while True:
-        try:
-            page = workspace.get(_PIPELINES, {"max_results": _PAGE, **({"page_token": token} if token else {})})
-        except SourceError as error:
-            if error.transient or token is None or token != resume:
-                raise
-            token = resume = None  # its page is no more: from the start
-            continue
-        statuses.update((status["pipeline_id"], status) for status in page.get("statuses") or ())
-        token = page.get("next_page_token")
-        if not token or token in seen:
-            return statuses, None
-        seen.add(token)
-        if deadline is not None and time.monotonic() >= deadline:
-            return statuses, token
+    try:
+        for page, following in workspace.walk(_PIPELINES, {"max_results": _PAGE}, token=resume):
+            statuses.update((status["pipeline_id"], status) for status in page.get("statuses") or ())
+            if following and deadline is not None and time.monotonic() >= deadline:
+                return statuses, following
+    except SourceError as error:
+        if error.transient or resume is None or statuses:
+            raise
+        return _listed(workspace, None, deadline)  # that page is no more
+    return statuses, None
 
 
 def from_listing(status: dict[str, Any], before: Facts | None, now: datetime) -> Facts:

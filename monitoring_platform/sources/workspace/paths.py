@@ -78,48 +78,45 @@ class SqlLog(NamedTuple):
 
     def fetch(self, ask: Ask, span: Span, spot: Spot | None, limit: int) -> Batch:
         """About `limit` rows of a stretch after a spot. The id goes on where rows share a time."""
-        tests, parameters = [self.where] if self.where else [], {**self.parameters, "most": limit}
+        tests: list[str] = []
+        values: dict[str, Value] = {"most": limit}
         if spot is not None:
             tests.append(f"({self.time} > :at OR ({self.time} = :at AND coalesce({self.id}, '') > :after))")
-            parameters |= {"at": instant(spot.micros), "after": spot.id}
+            values |= {"at": instant(spot.micros), "after": spot.id}
         elif span.since is not None:
             tests.append(f"{self.time} >= :since")
-            parameters["since"] = instant(span.since)
+            values["since"] = instant(span.since)
         if span.until is not None:
             tests.append(f"{self.time} < :until")
-            parameters["until"] = instant(span.until)
-        rows = self._select(ask, tests, f" ORDER BY {self.time}, {self.id} LIMIT :most", parameters)
+            values["until"] = instant(span.until)
+        rows = self._rows(ask, tests, f" ORDER BY {self.time}, {self.id} LIMIT :most", values)
         return Batch(_stamps(rows), rows, rows.num_rows < limit)
 
     def by_id(self, ask: Ask, ids: list[str]) -> dict[str, Delivered]:
         """Whole rows by their id."""
         found: dict[str, Delivered] = {}
         for start in range(0, len(ids), _AT_ONCE):
-            chosen = {f"id{n}": id_ for n, id_ in enumerate(ids[start : start + _AT_ONCE])}
-            tests = [
-                *([self.where] if self.where else []),
-                f"{self.id} IN ({', '.join(f':{name}' for name in chosen)})",
-            ]
-            rows = self._select(ask, tests, "", {**self.parameters, **chosen})
+            values: dict[str, Value] = {f"id{n}": id_ for n, id_ in enumerate(ids[start : start + _AT_ONCE])}
+            rows = self._rows(ask, [f"{self.id} IN ({', '.join(f':{name}' for name in values)})"], "", values)
             found.update((row.members["id"], row) for row in delivered(rows))
         return found
 
     def months(self, ask: Ask) -> dict[int, int]:
         """How many events the log has in each month of 30 days."""
-        where = f" WHERE {self.where}" if self.where else ""
         month = f"floor(unix_seconds({self.time}) / {MONTH // 1_000_000})"
-        statement = (
-            f"SELECT {month} AS month, count(DISTINCT {self.id}) AS events FROM {self.relation}{where} GROUP BY {month}"
-        )
-        counted = ask(statement, self.parameters).to_pylist()
-        return {int(row["month"]): int(row["events"]) for row in counted if row["month"] is not None}
+        columns = f"{month} AS month, count(DISTINCT {self.id}) AS events"
+        counted = ask(f"SELECT {columns} FROM {self._from([])} GROUP BY {month}", self.parameters)
+        return {int(row["month"]): int(row["events"]) for row in counted.to_pylist() if row["month"] is not None}
 
-    def _select(self, ask: Ask, tests: list[str], order: str, parameters: Mapping[str, Value]) -> pa.Table:
+    def _rows(self, ask: Ask, tests: list[str], order: str, values: Mapping[str, Value]) -> pa.Table:
         columns = "* EXCEPT (details), CAST(details AS STRING) AS details" if self.has_variant else "*"
-        where = f" WHERE {' AND '.join(tests)}" if tests else ""
-        table = ask(f"SELECT {columns} FROM {self.relation}{where}{order}", parameters)
-        table = table.drop_columns([name for name in table.column_names if self.names and name in _PLACE])
-        return table.rename_columns([self.names.get(name, name) for name in table.column_names])
+        rows = ask(f"SELECT {columns} FROM {self._from(tests)}{order}", {**self.parameters, **values})
+        rows = rows.drop_columns([name for name in rows.column_names if self.names and name in _PLACE])
+        return rows.rename_columns([self.names.get(name, name) for name in rows.column_names])
+
+    def _from(self, tests: list[str]) -> str:
+        tests = [self.where, *tests] if self.where else tests
+        return f"{self.relation} WHERE {' AND '.join(tests)}" if tests else self.relation
 
 
 def table(name: tuple[str, ...]) -> SqlLog:
@@ -165,23 +162,20 @@ def fetch_api(
     if tests:
         query["filter"] = " AND ".join(tests)
     rows: dict[str, tuple[int | None, str | None, Delivered]] = {}
-    tokens: set[str] = set()
-    while True:
-        page = workspace.get(f"/api/2.0/pipelines/{pipeline_id}/events", query)
+    is_end = True
+    for page, following in workspace.walk(f"/api/2.0/pipelines/{pipeline_id}/events", query, kept=("max_results",)):
         for event in page.get("events") or ():
             micros, id_ = _micros(event.get("timestamp")), to_id(event.get("id"))
             if not _is_behind(micros, id_, spot):
                 rows.setdefault(id_ or f"row {len(rows)}", (micros, id_, Delivered(event, "")))
-        token = str(page.get("next_page_token") or "")
-        is_end = not token or token in tokens
+        is_end = following is None
         # Not before the time moved on: the next chunk begins with the last time of this one.
         newest = max((micros for micros, _, _ in rows.values() if micros is not None), default=None)
-        if is_end or (len(rows) >= limit and newest is not None and (since is None or newest > since)):
-            in_order = sorted(rows.values(), key=lambda row: row[0] or 0)  # pages may change while they are read
-            stamps = [(micros, id_) for micros, id_, _ in in_order]
-            return Batch(stamps, _mended([row for _, _, row in in_order], whole), is_end)
-        tokens.add(token)
-        query = {"page_token": token, "max_results": _PAGE}  # a token goes with nothing else
+        if len(rows) >= limit and newest is not None and (since is None or newest > since):
+            break
+    in_order = sorted(rows.values(), key=lambda row: row[0] or 0)  # pages may change while they are read
+    stamps = [(micros, id_) for micros, id_, _ in in_order]
+    return Batch(stamps, _mended([row for _, _, row in in_order], whole), is_end)
 
 
 def _is_behind(micros: int | None, id_: str | None, spot: Spot | None) -> bool:
