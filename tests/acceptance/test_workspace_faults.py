@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from databricks.sdk.clock import RealClock
@@ -63,7 +64,7 @@ def filled(workspace: Workspace, who: Principal, pipelines: int) -> int:
 
 def configured(folder: Path, *sources: str) -> Path:
     """A configuration with these workspaces."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     listed = "".join(f"  - {{type: workspace, sql_warehouse: w1, {source}}}\n" for source in sources)
     file = folder / "monitoring.yaml"
     file.write_text(f"warehouse: {{path: ./warehouse}}\nsources:\n{listed}", encoding="utf-8")
@@ -96,42 +97,54 @@ def test_every_tenth_call_fails(workspace: Workspace, tmp_path: Path, monkeypatc
     assert {row["state"] for row in site.rows("pipelines")} == {"seen"}
 
 
-def test_secrets_are_nowhere(workspace: Workspace, tmp_path: Path) -> None:
-    """R-PERM-05: no credential in any table, log, Dagster's storage or output, even if an error repeats it."""
+def test_exit_codes_and_secrets(workspace: Workspace, tmp_path: Path) -> None:
+    """R-ING-07, R-PERM-05: exit 1 and a name for what failed, exit 0 if somebody only has to grant something; and no
+    credential in any table, log, Dagster's storage or output, even if an error repeats it."""
     robot = workspace.service_principal("robot")
     filled(workspace, robot, 3)
     workspace.faults.every(3, ("echo", "401", "html"))
     with Workspace(tmp_path / "other", "other") as other:
         monitor = other.principal("monitor@example.com")
         filled(other, monitor, 3)
+        other.events_need = "CAN_RUN"  # so that one log cannot be read
         other.faults.every(3, ("echo", "401", "500"))
-        file = configured(
-            tmp_path / "site",
+        secrets = {"SECRET": str(robot.client_secret), "TOKEN": str(monitor.token), "WRONG": "dapi-nobody-knows-me"}
+        good = (
             f"name: first, host: {workspace.host}, client_id: robot, client_secret: '${{SECRET}}'",
             f"name: second, host: {other.host}, token: '${{TOKEN}}'",
-            f"name: wrong, host: {other.host}, token: '${{WRONG}}'",
         )
-        secrets = {"SECRET": str(robot.client_secret), "TOKEN": str(monitor.token), "WRONG": "dapi-nobody-knows-me"}
-        done = subprocess.run(
-            [CLI, "run", "--config", "monitoring.yaml"],
-            cwd=file.parent,
-            env=os.environ | secrets,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 1, done.stderr  # one source cannot be read at all
-        assert b"wrong" in done.stdout + done.stderr
+        file = configured(tmp_path / "site", *good, f"name: wrong, host: {other.host}, token: '${{WRONG}}'")
+        first = _run(file, secrets)
+        assert first.returncode == 1
+        assert b"wrong" in first.stdout
+        for place in (workspace, other):
+            place.faults.every(0)
+        second = _run(configured(tmp_path / "site", *good), secrets)
+        assert second.returncode == 0, second.stderr
+        states = Counter(row["state"] for row in _rows(file.parent / "warehouse" / "pipelines"))
+        assert states == {"stale": 5, "log_not_published": 1}
         needles = [*secrets.values(), *workspace.issued_tokens, *workspace.links, *other.links]
-        haystack = done.stdout + done.stderr + _bytes_of(file.parent)
+        haystack = b"".join((first.stdout, first.stderr, second.stdout, second.stderr, _bytes_of(file.parent)))
         assert [needle for needle in needles if needle.encode() in haystack] == []
         assert b"Request refused" in haystack  # so that there was something to be found
+        other.is_clean()
+
+
+def _run(file: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """One cycle by the command line."""
+    command = [CLI, "run", "--config", file.name]
+    return subprocess.run(command, cwd=file.parent, env=os.environ | environment, capture_output=True, check=False)
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    return DeltaTable(table).to_pyarrow_table().to_pylist()
 
 
 def _bytes_of(folder: Path) -> bytes:
     """All that was written: every file as it is, and the contents of the tables, whose files are compressed."""
     files = b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
     tables = [path.parent for path in folder.rglob("_delta_log") if path.is_dir()]
-    return files + "".join(str(DeltaTable(path).to_pyarrow_table().to_pylist()) for path in tables).encode()
+    return files + "".join(str(_rows(path)) for path in tables).encode()
 
 
 def test_an_expired_token_is_renewed(workspace: Workspace) -> None:
