@@ -66,6 +66,11 @@ def _owned(world: World, name: str) -> Pipeline:
     return world.pipeline(name, owner=world.monitor.name, catalog="main", target="own")
 
 
+def _run_as(world: World, name: str) -> Pipeline:
+    """Somebody else's, but it runs as we: the hidden table of its log may be read."""
+    return world.pipeline(name, run_as=world.monitor.name, catalog="main", schema="hidden")
+
+
 def _by_api(world: World, name: str) -> Pipeline:
     return world.pipeline(name, "CAN_RUN", catalog="main", schema="hidden")
 
@@ -112,7 +117,8 @@ def _hide(world: World, pipeline: Pipeline) -> None:
 
 CASES = (
     Case("published", 55, "seen", _published, way="table"),
-    Case("owned", 40, "seen", _owned, way="function"),
+    Case("owned", 35, "seen", _owned, way="function"),
+    Case("run_as", 5, "seen", _run_as, way="function"),
     Case("by_api", 40, "seen", _by_api, way="api"),
     Case("no_select", 25, "no_grant", _without_select, reason="does not have SELECT on", remedy_sql="GRANT SELECT ON TABLE `main`.`half`.`log_{name}` TO `monitor@example.com`;"),
     Case("no_catalog", 10, "no_grant", _without_catalog, reason="USE CATALOG on Catalog 'finance'", remedy_sql="GRANT USE CATALOG ON CATALOG `finance` TO `monitor@example.com`;"),

@@ -13,7 +13,7 @@ from monitoring_platform.cycle.ingest import ingest
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import Site
-from tests.workspace import Principal, Workspace, logs
+from tests.workspace import Principal, SqlError, Workspace, logs
 from tests.workspace.contract import unknown
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
@@ -70,6 +70,34 @@ def test_cut_events_are_taken_whole_from_the_table(
     cut = site.row("all_pipelines_event_log", event_id="u-shut-03")
     assert (cut["details"], cut["flags"]) == (None, ["truncated"])
     assert {row["access_path"] for row in site.rows("pipelines")} == {"api"}
+
+
+def test_a_cut_event_waits_for_a_table_that_is_out_of_order(
+    workspace: Workspace, monitor: Principal, site_of: Callable[..., Site]
+) -> None:
+    """R-NEW-03: what would be delivered cut for ever is read later instead."""
+    pipeline = workspace.pipeline("p", id="p", events=logs.update("p", "p", START, "u")).grant(monitor, "CAN_VIEW")
+    pipeline.publish("log", to=monitor).truncate("u-03", "details")
+    pipeline.damage = SqlError("[INTERNAL_ERROR] Try again.", "INTERNAL_ERROR")
+    site = site_of((workspace, "access: [api, table]"))
+    assert list(ingest(site.warehouse, NOW).failed) == ["stand-in/p"]
+    pipeline.damage = None
+    assert ingest(site.warehouse, NOW + timedelta(hours=1)).failed == {}
+    unite(site.warehouse)
+    assert "num_output_rows" in site.row("all_pipelines_event_log", event_id="u-03")["details"]
+
+
+def test_the_hidden_table_stands_in_for_the_function(
+    workspace: Workspace, monitor: Principal, site_of: Callable[..., Site]
+) -> None:
+    """R-ING-12: where event_log() is for pipelines of the legacy mode only, owners read the table behind it."""
+    workspace.function_for_legacy_only = True
+    for id_, place in (("new", {"schema": "s"}), ("old", {"target": "s"})):
+        workspace.pipeline(id_, monitor.name, id=id_, events=logs.update(id_, id_, START, f"u-{id_}"), **place)  # type: ignore[arg-type]
+    site = site_of((workspace, "access: [function]"))
+    assert ingest(site.warehouse, NOW).failed == {}
+    unite(site.warehouse)
+    assert len(site.rows("all_pipelines_event_log")) == 12
 
 
 @pytest.mark.parametrize("way", ["api", "table"])

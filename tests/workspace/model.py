@@ -56,6 +56,7 @@ class Relation:
     owner: str
     rows: Callable[[], pa.Table]
     definition: str | None = None
+    is_hidden: bool = False  # the log of a pipeline that does not publish it
 
     @property
     def parts(self) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tests.workspace import shapes
-from tests.workspace.model import TERMINAL, Pipeline, Relation, hours
+from tests.workspace.model import TERMINAL, Pipeline, hours
 from tests.workspace.shapes import MICROS, Json
 
 if TYPE_CHECKING:
@@ -256,12 +256,6 @@ def _information(workspace: Workspace) -> pa.Table:
             }
         )
     return pa.Table.from_pylist(rows, _INFORMATION)
-
-
-def is_hidden(relation: Relation) -> bool:
-    """Whether this is the log of a pipeline that does not publish it."""
-    name = relation.parts[2]
-    return name.startswith("event_log_") and len(name) == len("event_log_") + 36
 
 
 TABLES: dict[str, Callable[[Workspace], pa.Table]] = {

@@ -202,7 +202,7 @@ class Workspace:
             return True
         if thing.lower().startswith("system.information_schema"):
             return True
-        if relation is not None and system.is_hidden(relation):
+        if relation is not None and relation.is_hidden:
             # What was granted on the schema does not reach it.
             return privilege != "SELECT" or (who.name, "SELECT", thing.lower()) in self._grants
         parts = thing.lower().split(".")
@@ -259,7 +259,7 @@ class Workspace:
         for p in self.pipelines.values():
             name = p.published_name or p.hidden_name
             if name and p.deleted is None and p.events:
-                found[name.lower()] = Relation(name, p.run_as, p.table)
+                found[name.lower()] = Relation(name, p.run_as, p.table, is_hidden=p.published_name is None)
         for name, rows in system.TABLES.items():
             found.setdefault(name, Relation(name, "System user", self._system(name, rows)))
         return found

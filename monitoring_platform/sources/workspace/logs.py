@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitoring_platform.config import PlumberProject, Settings, WorkspaceSource
 from monitoring_platform.event_log.normalise import Delivered
-from monitoring_platform.sources.base import Chunk, Cursor, Facts, Listing, Log, Look, NeedsEngine, SourceError
+from monitoring_platform.sources.base import Chunk, Cursor, Facts, Listing, Log, Look, SourceError
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.diagnosis import Diagnosis
 from monitoring_platform.sources.workspace import paths, remedies
@@ -135,13 +135,16 @@ class WorkspaceLogs(NamedTuple):
                 raise self._refused(path, error, log) from error
         if path == "storage" and (folder := _local(_storage_of(pipeline_id, facts))):
             return self._in_folder(folder, log, cursor, limit, engine)
-        place = self._place(path, pipeline_id, facts)
-        try:
-            return self._by_sql(place, path, ask, log, cursor, limit)
-        except SourceError as error:
-            if path == "function" and (dataset := _by_glob(self.datasets, pipeline_id, facts)) and not error.transient:
-                return self._by_sql(paths.function_of(dataset), path, ask, log, cursor, limit)
-            raise self._refused(path, error, log) from error
+        refusal: SourceError | None = None
+        for place in self._places(path, pipeline_id, facts):
+            try:
+                return self._by_sql(place, path, ask, log, cursor, limit)
+            except SourceError as error:
+                if error.transient or isinstance(error, NoSql):
+                    raise
+                refusal = refusal or error
+        assert refusal is not None
+        raise self._refused(path, refusal, log) from refusal
 
     def _by_sql(self, place: SqlLog, path: str, ask: Ask, log: Log, cursor: Cursor | None, limit: int) -> Chunk:
         fetch = partial(place.fetch, ask)
@@ -156,18 +159,20 @@ class WorkspaceLogs(NamedTuple):
         position = None if chunk.more else _facts(log)["position"]
         return chunk._replace(cursor={"position": position, "delta": chunk.cursor})
 
-    def _place(self, path: str, pipeline_id: str, facts: Facts) -> SqlLog:
-        """What SQL reads on this way. Raises SourceError if there is no such way to this pipeline."""
+    def _places(self, path: str, pipeline_id: str, facts: Facts) -> list[SqlLog]:
+        """What SQL reads on this way, the first that may be read. Raises SourceError if there is no such way."""
         if path == "function":
-            return paths.function(pipeline_id)
+            dataset, hidden = _by_glob(self.datasets, pipeline_id, facts), _hidden_table(pipeline_id, facts)
+            others = [paths.function_of(dataset)] * bool(dataset) + [paths.table(hidden)] * bool(hidden)
+            return [paths.function(pipeline_id), *others]
         if path == "system_table":
-            return paths.system_table(self.pipeline_events, self.columns, pipeline_id)
+            return [paths.system_table(self.pipeline_events, self.columns, pipeline_id)]
         if path == "storage":
             if folder := _storage_of(pipeline_id, facts):
-                return paths.storage(folder)
+                return [paths.storage(folder)]
             raise SourceError("it has no storage folder: it keeps its log in Unity Catalog", "read it in another way")
         if table := self._table_of(pipeline_id, facts):
-            return paths.table(table)
+            return [paths.table(table)]
         raise SourceError(
             "its event log is not published",
             "publish it: add this to the pipeline's settings; then grant SELECT on the table, or on a view over it",
@@ -188,15 +193,22 @@ class WorkspaceLogs(NamedTuple):
         return tuple(place) if place else ()
 
     def _whole(self, log: Log, cursor: Cursor | None, engine: Engine, ids: list[str]) -> dict[str, Delivered]:
-        """Events that the API cut, by the first way of SQL that is open; none if no way is."""
-        shut = set((cursor or {}).get("refused") or ())
-        for path in self.access:
-            if path in _SQL and path not in shut:
+        """Events that the API cut, by the first way of SQL that is open; none if no way is.
+
+        Raises SourceError where a way may be open again soon: what was delivered cut stays cut.
+        """
+        shut, ask = set((cursor or {}).get("refused") or ()), partial(self.workspace.sql, engine=engine)
+        for path in (path for path in self.access if path in _SQL and path not in shut):
+            try:
+                places = self._places(path, _pipeline(log), _facts(log))
+            except SourceError:  # there is no such way to this pipeline
+                continue
+            for place in places:
                 try:
-                    place = self._place(path, _pipeline(log), _facts(log))
-                    return place.by_id(partial(self.workspace.sql, engine=engine), ids)
-                except (SourceError, NeedsEngine):
-                    continue
+                    return place.by_id(ask, ids)
+                except SourceError as error:
+                    if error.transient:
+                        raise
         return {}
 
     def _refused(self, path: str, error: SourceError, log: Log) -> SourceError:
@@ -424,6 +436,13 @@ def _by_glob(named: Mapping[str, str], pipeline_id: str, facts: Facts) -> tuple[
         if fnmatchcase(name, glob) or fnmatchcase(pipeline_id, glob):
             return tuple(part.replace("{pipeline_name}", name) for part in remedies.parts_of(table))
     return ()
+
+
+def _hidden_table(pipeline_id: str, facts: Facts) -> tuple[str, ...]:
+    """Where the log is that is not published: for the user that the pipeline runs as; none in the legacy mode."""
+    spec = facts.get("spec") or {}
+    catalog, schema = spec.get("catalog"), spec.get("schema")
+    return (catalog, schema, f"event_log_{pipeline_id.replace('-', '_')}") if catalog and schema else ()
 
 
 def _storage_of(pipeline_id: str, facts: Facts) -> str | None:
