@@ -93,17 +93,17 @@ _PRICES = _Shape(
 SHAPES = {_USAGE.table.name: _USAGE, _PRICES.table.name: _PRICES}
 
 
-def from_table(table: Table, delivered: pa.Table, source: str) -> pa.Table:
+def from_table(table: Table, delivered: pa.Table) -> pa.Table:
     """Rows of a system table in the columns of ours; each row once, the newest delivery of it. Raises SourceError."""
-    return _read(SHAPES[table.name], source, lambda con: con.from_arrow(delivered))
+    return _read(SHAPES[table.name], lambda con: con.from_arrow(delivered))
 
 
-def from_file(table: Table, file: Path, source: str) -> pa.Table:
+def from_file(table: Table, file: Path) -> pa.Table:
     """Rows of an export, likewise. Raises SourceError."""
     quoted = "'" + str(file).replace("'", "''") + "'"
     reader = _READERS[_kind(file)].format(quoted)
     try:
-        return _read(SHAPES[table.name], source, lambda con: con.sql(f"SELECT * FROM {reader}"))
+        return _read(SHAPES[table.name], lambda con: con.sql(f"SELECT * FROM {reader}"))
     except (duckdb.Error, SourceError) as error:
         remedy = f"export it anew, with the columns of the system table: {file}"
         raise SourceError(f"{file.name}: {str(error).splitlines()[0]}", remedy) from None
@@ -121,7 +121,7 @@ def _kind(file: Path) -> str:
     return file.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
-def _read(shape: _Shape, source: str, open_in: Callable[[duckdb.DuckDBPyConnection], Any]) -> pa.Table:
+def _read(shape: _Shape, open_in: Callable[[duckdb.DuckDBPyConnection], Any]) -> pa.Table:
     with duckdb.connect() as con:
         con.execute("SET TimeZone = 'UTC'")
         given = open_in(con)
@@ -145,10 +145,9 @@ def _read(shape: _Shape, source: str, open_in: Callable[[duckdb.DuckDBPyConnecti
             )
         keys = ", ".join(f'"{key}"' for key in shape.table.keys)
         rows = con.execute(
-            f"SELECT *, ? AS source FROM mapped WHERE {shape.needed[0]} IS NOT NULL "
+            f"SELECT * EXCLUDE (place) FROM mapped WHERE {shape.needed[0]} IS NOT NULL "
             f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY {shape.newest} DESC NULLS LAST, place DESC) = 1 "
-            "ORDER BY place",
-            [source],
+            "ORDER BY place"
         ).to_arrow_table()
     return rows.select(shape.table.schema.names).cast(shape.table.schema)
 

@@ -164,7 +164,7 @@ KNOWN_UPDATES = Table(
         Column("job_id", STRING, "Job whose task started it, from the timeline; null = none, or not said."),
         Column("task_run_id", STRING, "Run of that task, likewise."),
         Column("known_from", STRINGS, "Who says so, sorted: listing, timeline, updates."),
-        Column("source", STRING, "Name of the source in the configuration."),
+        Column("source", STRING, "Source of the configuration that said so first."),
         Column("first_known_at", TIMESTAMP, "Clock of the run that first knew it."),
     ),
 )
@@ -188,7 +188,6 @@ JOB_RUNS = Table(
         Column("task_end_time", TIMESTAMP, "End of the task; null = it runs."),
         Column("task_result_state", STRING, "Result of the task; null = none yet."),
         Column("pipeline_tags", STRING, "Tags of the pipeline as JSON when the run was read; {} = none."),
-        Column("source", STRING, "Name of the source in the configuration."),
     ),
 )
 BILLING_USAGE = Table(
@@ -213,7 +212,6 @@ BILLING_USAGE = Table(
         Column("workspace_id", STRING, "Where it was used; null = not said."),
         Column("account_id", STRING, "Who is billed; null = not said."),
         Column("ingestion_date", DATE, "Day on which billing published the record; null = not said."),
-        Column("source", STRING, "Name of the source, or the export as written in the configuration."),
     ),
 )
 LIST_PRICES = Table(
@@ -229,7 +227,6 @@ LIST_PRICES = Table(
         Column("price_end_time", TIMESTAMP, "Until when it holds; null = until the next one begins."),
         Column("default_price", QUANTITY, "pricing.default, exact; null = not said."),
         Column("effective_price", QUANTITY, "pricing.effective_list.default, promotions included; null = not said."),
-        Column("source", STRING, "Name of the source, or the export as written in the configuration."),
     ),
 )
 CONTEXT_READS = Table(

@@ -232,6 +232,7 @@ def _billed(workspace: Workspace, record: Json) -> Json:
         "usage_unit": "DBU",
         "record_type": "ORIGINAL",
         "usage_date": start.date() if start else None,
+        "ingestion_date": start.date() if start else None,
     }
     return {**defaults, **record}
 

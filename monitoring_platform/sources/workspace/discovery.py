@@ -31,7 +31,7 @@ from monitoring_platform.sources.workspace.client import Workspace
 _PIPELINES = "/api/2.0/pipelines"
 _PAGE, _PARALLEL, _UPDATES = 100, 8, 5
 _ASK_AGAIN, _SETTLED_AFTER = timedelta(days=1), timedelta(minutes=10)
-_ENDED = frozenset({"COMPLETED", "FAILED", "CANCELED"})
+ENDED = frozenset({"COMPLETED", "FAILED", "CANCELED"})
 _AT_WORK = frozenset({"DEPLOYING", "RECOVERING", "RESETTING", "RUNNING", "STARTING", "STOPPING"})
 _SPEC = (
     "catalog", "schema", "target", "storage", "event_log", "tags", "continuous", "development", "serverless", "photon",
@@ -101,7 +101,7 @@ def from_listing(status: dict[str, Any], before: Facts | None, now: datetime) ->
 
 def _changed_at(updates: list[dict[str, Any]], before: Facts, now: datetime) -> str:
     """Now; for a pipeline that is new here and whose last update is over, when that update began."""
-    if not before and updates and updates[0]["state"] in _ENDED and updates[0]["creation_time"]:
+    if not before and updates and updates[0]["state"] in ENDED and updates[0]["creation_time"]:
         return min(datetime.fromisoformat(updates[0]["creation_time"].replace("Z", "+00:00")), now).isoformat()
     return now.isoformat()
 
@@ -155,7 +155,7 @@ def _position(facts: Facts, now: datetime) -> list[Any]:
         "hidden": bool(facts.get("hidden")),
         "day": now.date().isoformat(),
     }
-    is_at_work = facts["state"] in _AT_WORK or (bool(updates) and updates[0]["state"] not in _ENDED)
+    is_at_work = facts["state"] in _AT_WORK or (bool(updates) and updates[0]["state"] not in ENDED)
     return [settled, now.isoformat() if is_at_work else None]
 
 
