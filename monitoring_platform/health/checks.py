@@ -122,7 +122,7 @@ def _missing_updates(warehouse: Warehouse, now: datetime) -> pa.Table:
         """
         SELECT m.pipeline_id, p.pipeline_name, m.update_id, m.created_at, m.state, m.reason, m.known_from,
                p.state AS log_state,
-               coalesce(p.remedy, 'its log is looked through once a day; if it stays missing, see the runbook') AS remedy
+               coalesce(p.remedy, 'its log is looked through daily; if it stays missing, see the runbook') AS remedy
         FROM missing_updates m LEFT JOIN pipelines p USING (pipeline_id)
         WHERE m.reason <> 'before_log' AND coalesce(p.state, '') NOT IN ('excluded', 'deleted')
           AND greatest(coalesce(m.ended_at, m.created_at), m.first_known_at) < $limit
