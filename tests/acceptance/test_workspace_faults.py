@@ -97,6 +97,19 @@ def test_every_tenth_call_fails(workspace: Workspace, tmp_path: Path, monkeypatc
     assert {row["state"] for row in site.rows("pipelines")} == {"seen"}
 
 
+def test_a_limit_of_calls(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-NEW-03: where the service limits calls it is asked again when it says so, and all is read in one cycle."""
+    monitor = workspace.principal("monitor@example.com")
+    events = filled(workspace, monitor, 9)
+    monkeypatch.setenv("TOKEN", str(monitor.token))
+    file = configured(tmp_path / "site", f"host: {workspace.host}, token: '${{TOKEN}}'")
+    site = Site(tmp_path, open_warehouse(load(file)))
+    workspace.faults.limit(5, 0.1)
+    assert ingest(site.warehouse, NOW).failed == {}
+    assert unite(site.warehouse).added == events
+    assert 429 in {call.status for call in workspace.calls}
+
+
 def test_exit_codes_and_secrets(workspace: Workspace, tmp_path: Path) -> None:
     """R-ING-07, R-PERM-05: exit 1 and a name for what failed, exit 0 if somebody only has to grant something; and no
     credential in any table, log, Dagster's storage or output, even if an error repeats it."""

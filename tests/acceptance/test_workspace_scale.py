@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from monitoring_platform.config import load
 from monitoring_platform.cycle.ingest import discover, ingest
+from monitoring_platform.definitions import build_defs
+from monitoring_platform.orchestration import sensors
+from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import Site
 from tests.workspace import Workspace, logs
@@ -56,17 +61,30 @@ def test_calls_of_a_look(watched: tuple[Workspace, Site]) -> None:
     assert [call.path for call in workspace.calls] == ["/api/2.0/pipelines"] * 10
 
 
-def test_a_look_without_time_for_all_goes_on(watched: tuple[Workspace, Site]) -> None:
-    """R-PEER-01: the look ends soon after its deadline, and the next ones go on with the page where it stopped."""
+def test_a_tick_without_time_for_all_goes_on(
+    watched: tuple[Workspace, Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-PEER-01, R-ING-20: a tick ends soon after its budget, and the next ones go on with the page where it stopped."""
     workspace, site = watched
+    monkeypatch.setattr(sensors, "_BUDGET_SECONDS", 0.25)
+    monkeypatch.setenv("MONITORING_CONFIG", str(site.folder / "monitoring.yaml"))
+    file = tmp_path / "monitoring.yaml"  # where nothing was read yet
+    file.write_bytes((site.folder / "monitoring.yaml").read_bytes())
+    sensor = build_defs().resolve_sensor_def("pipeline_updates")
     workspace.calls.clear()
     workspace.faults.seconds = 0.1
-    resume, looks = None, 0
-    while looks == 0 or resume:
-        start = time.monotonic()
-        found = discover(site.warehouse, NOW, force=False, deadline=start + 0.25, resume=resume)
-        assert time.monotonic() - start < 10
-        resume, looks = found.rest, looks + 1
+    asked: list[str] = []
+    cursor, ticks = None, 0
+    with dg.DagsterInstance.ephemeral() as instance:
+        while ticks == 0 or json.loads(cursor or "{}")["rest"]:
+            with dg.build_sensor_context(
+                instance, cursor=cursor, resources={"platform": Platform(config_path=str(file))}
+            ) as context:
+                found = sensor.evaluate_tick(context)
+            (request,) = found.run_requests or ()
+            asked += request.run_config["ops"]["pipelines"]["config"]["pipeline_ids"]
+            cursor, ticks = found.cursor, ticks + 1
     workspace.faults.seconds = 0.0
-    assert 1 < looks <= 10
-    assert len({call.query.get("page_token", [""])[0] for call in workspace.calls}) == len(workspace.calls) == 10
+    assert 3 <= ticks <= 10
+    assert len(workspace.calls) == 10
+    assert sorted(asked) == sorted(workspace.pipelines)
