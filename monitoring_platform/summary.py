@@ -101,7 +101,11 @@ def print_cycle(console: Console, result: CycleResult) -> None:
         highlight=False,
     )
     for source in read.get("empty_sources") or ():
-        console.print(f"source {escape(source)} matches nothing: check its path", style="yellow", highlight=False)
+        console.print(
+            f"source {escape(source)} matches nothing: check its path, or what its credentials may see",
+            style="yellow",
+            highlight=False,
+        )
     if not read.get("events_read") and not read.get("failed") and read.get("processed") == "0/0 logs":
         console.print("nothing to read: 0 of 0 logs have news", style="dim")
     print_findings(console, result.findings)
@@ -126,6 +130,7 @@ def print_status(console: Console, found: Overview, everything: bool) -> None:
     if found.unseen:
         console.print(f"\n[yellow bold]Not seen[/] ({len(found.unseen)})")
         _print_rows(console, found.unseen, ("pipeline_name", "state", "reason", "remedy"), limit=20)
+        _print_to_paste(console, found.unseen, limit=10)
     if everything:
         console.print("\n[bold]All pipelines[/] (times in UTC)")
         rows = [{**row, "duration": _lasted(row), "status": row["latest_status"]} for row in found.pipelines]
@@ -144,6 +149,19 @@ def print_status(console: Console, found: Overview, everything: bool) -> None:
         _print_rows(console, rows, columns, limit=len(rows))
     elif found.pipelines:
         console.print("\n`status --all` lists every pipeline.", style="dim")
+
+
+def _print_to_paste(console: Console, rows: list[Row], limit: int) -> None:
+    """SQL and settings that remedies speak of, each once, with the pipelines that it is for."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row["remedy_sql"]:
+            names.setdefault(row["remedy_sql"], []).append(row["pipeline_name"] or row["pipeline_id"])
+    for statement, pipelines in list(names.items())[:limit]:
+        console.print(f"\n[dim]to paste for {text(', '.join(pipelines))}[/]", highlight=False)
+        console.print(text(statement), highlight=False, soft_wrap=True)
+    if len(names) > limit:
+        console.print(f"\n… and {len(names) - limit} more: `monitoring-platform query not_seen`", style="dim")
 
 
 def _lasted(row: Row) -> str:

@@ -126,7 +126,7 @@ def rows(
 def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> Row:
     present = [log for log in logs if log["state"] != "gone"] or logs
     facts = next((orjson.loads(log["facts"]) for log in present if log["facts"]), None)
-    row = {**row, **(_told(facts) if facts else {})}
+    row = {**row, **_told(facts)}
     state, reason, remedy, remedy_sql = _state(row, logs, facts or {}, settings, now)
     failing = [log for log in present if log["error"]]
     tags = {**_tags(facts), **settings.tags_of(row["pipeline_id"], row["pipeline_name"])}
@@ -147,8 +147,14 @@ def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) ->
     }
 
 
-def _told(facts: Row) -> Row:
-    """Columns that a workspace fills."""
+def told_by_workspace(log: Row) -> Row:
+    """Columns of `pipelines` that the workspace of this log (a row of `source_logs`) fills; none if it has none."""
+    return _told(orjson.loads(log["facts"])) if log["facts"] else {}
+
+
+def _told(facts: Row | None) -> Row:
+    if facts is None:
+        return {}
     spec = facts.get("spec") or {}
     schema, setting = spec.get("schema") or spec.get("target"), spec.get("event_log") or {}
     table = (setting.get("catalog") or spec.get("catalog"), setting.get("schema") or schema, setting.get("name"))

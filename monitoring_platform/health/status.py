@@ -8,6 +8,7 @@ from typing import Any
 
 from monitoring_platform.config import PlumberProject
 from monitoring_platform.cycle.ingest import discover
+from monitoring_platform.cycle.ledger import told_by_workspace
 from monitoring_platform.health.checks import CHECKS, Finding, run
 from monitoring_platform.marts.registry import EXPECTATION_RESULTS, PIPELINE_RUNS, REQUESTS
 from monitoring_platform.sources import SourceError
@@ -45,7 +46,8 @@ finished AS (
 quality AS (
   SELECT pipeline_id, update_id, min(pass_rate_pct) AS worst_pass_rate_pct FROM expectation_results GROUP BY 1, 2
 )
-SELECT p.pipeline_id, p.pipeline_name, p.owner, p.state, p.reason, p.remedy, p.last_event_ts, p.logs,
+SELECT p.pipeline_id, p.pipeline_name, p.owner, p.state, p.reason, p.remedy, p.remedy_sql, p.last_event_ts,
+       p.logs,
        r.update_id AS latest_update_id, r.status AS latest_status, r.cause, r.start_ts, r.end_ts, r.duration_seconds,
        CASE WHEN r.end_ts IS NULL THEN epoch(r.last_event_ts - r.start_ts) END AS running_seconds,
        f.update_id AS finished_update_id, f.status AS finished_status, f.end_ts AS finished_at,
@@ -57,7 +59,7 @@ LEFT JOIN quality q ON q.pipeline_id = p.pipeline_id AND q.update_id = r.update_
 ORDER BY p.pipeline_name NULLS LAST, p.pipeline_id
 """
 _UNSEEN = """
-SELECT pipeline_id, pipeline_name, owner, state, reason, remedy FROM pipelines
+SELECT pipeline_id, pipeline_name, owner, state, reason, remedy, remedy_sql FROM pipelines
 WHERE state NOT IN ('seen', 'excluded') ORDER BY state, pipeline_name NULLS LAST, pipeline_id
 """
 
@@ -94,17 +96,22 @@ def preview(warehouse: Warehouse, now: datetime) -> list[Row]:
                 ids = source.pipelines(log, None)
             except SourceError as error:
                 problem = error.reason
+        told = told_by_workspace(row)
+        names = [told["pipeline_name"]] if told.get("pipeline_name") else sorted(ids)
+        result = problem or ("new events" if location in readable else row["error"] or "up to date")
+        if table := told.get("event_log_table"):
+            result += f"; published as {table}"
         rows.append(
-            {
-                "log": location,
-                "source": row["source"],
-                "pipelines": sorted(ids),
-                "result": problem or ("new events" if location in readable else "up to date"),
-                "ok": problem is None,
-            }
+            {"log": location, "source": row["source"], "pipelines": names, "result": result, "ok": problem is None}
         )
     rows += [
-        {"log": None, "source": name, "pipelines": [], "result": "matches nothing: check its path", "ok": True}
+        {
+            "log": None,
+            "source": name,
+            "pipelines": [],
+            "result": "matches nothing: check its path, or what its credentials may see",
+            "ok": True,
+        }
         for name in found.empty_sources
     ]
     return rows + _plumber_logs(warehouse.settings.plumber)
@@ -126,7 +133,7 @@ def _plumber_logs(project: PlumberProject | None) -> list[Row]:
         elif table is None:
             result = "publishes no log: event_log is off in the project"
         else:
-            result = "named by the project; read it with a source, tables by name need Databricks"
+            result = "named by the project; a source of type workspace reads it"
         rows.append({"log": table, "source": source, "pipelines": [name], "result": result, "ok": True})
     return rows
 
