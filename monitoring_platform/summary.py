@@ -100,6 +100,10 @@ def print_cycle(console: Console, result: CycleResult) -> None:
         f"{len(read.get('new_pipelines') or ())} new pipelines; {result.seconds:.1f} s",
         highlight=False,
     )
+    if closed := read.get("closed"):
+        console.print(
+            f"{len(closed)} logs may not be read: `monitoring-platform status` says what opens them", style="yellow"
+        )
     for source in read.get("empty_sources") or ():
         console.print(
             f"source {escape(source)} matches nothing: check its path, or what its credentials may see",

@@ -22,6 +22,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -60,6 +61,7 @@ class Ingested:
     quarantined: int = 0  # rows new in quarantine
     succeeded: list[str] = field(default_factory=list)  # pipelines read, by name
     failed: dict[str, str] = field(default_factory=dict)  # log location -> reason
+    closed: dict[str, str] = field(default_factory=dict)  # log location -> why nobody may read it yet
     new_pipelines: list[str] = field(default_factory=list)
     empty_sources: list[str] = field(default_factory=list)  # sources that match nothing
 
@@ -208,8 +210,7 @@ def ingest(
         row = found.rows[log.location]
         if isinstance(outcome, SourceError):
             fail(row, outcome, now)
-            if is_failure(outcome):
-                report.failed[log.location] = row["error"]
+            (report.failed if is_failure(outcome) else report.closed)[log.location] = row["error"]
             progress(f"cannot read {log.location}: {row['error']}")
             continue
         normalised, chunk = outcome
@@ -337,19 +338,26 @@ def _read_all(
     ahead = begun(settings)
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
     running: dict[Future[Any], tuple[Source, Log, Cursor | None]] = {}
-    unread = sum(cursor is None and log.facts is None for _, log, cursor in waiting)  # a workspace is waited for
-    with ahead.pool if ahead else _readers(unread, streams) as pool:
-        read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
+    unread = sum(cursor is None and log.facts is None for _, log, cursor in waiting)
+    with ExitStack() as stack:
+        readers = stack.enter_context(ahead.pool if ahead else _readers(unread, streams))
+        waiters = stack.enter_context(ThreadPoolExecutor(streams, "wait"))  # a workspace is waited for, not computed
+        engine = stack.enter_context(ThreadPoolExecutor(_engine_reads(settings), "engine"))
         while waiting or running:
             while waiting and len(running) < streams:
                 source, log, cursor = waiting.pop()
                 begun_read = ahead.take(log) if ahead and cursor is None else None
+                pool = readers if log.facts is None else waiters
+                read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
                 future = begun_read or pool.submit(read, source, log, cursor, limit, policy, now)
                 running[future] = (source, log, cursor)
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                source, log, cursor = running.pop(future)
-                outcome = _outcome(future, source, log, cursor, limit, policy, now, warehouse)
+                source, log, cursor = task = running.pop(future)
+                outcome = _outcome(future)
+                if outcome is None:
+                    running[engine.submit(_with_engine, *task, limit, policy, now, warehouse)] = task
+                    continue
                 if not isinstance(outcome, SourceError) and outcome[1].more:
                     waiting.append((source, log, outcome[1].cursor))
                 yield log, outcome
@@ -364,21 +372,18 @@ def _readers(unread: int, streams: int) -> Executor:
     return ThreadPoolExecutor(streams, "read")
 
 
-def _outcome(
-    future: Future[Any],
-    source: Source,
-    log: Log,
-    cursor: Cursor | None,
-    limit: int,
-    policy: Policy,
-    now: datetime,
-    warehouse: Warehouse,
-) -> Outcome:
+def _engine_reads(settings: Settings) -> int:
+    """How many logs the engine reads at a time: the embedded one is in this process and has its memory."""
+    return 1 if settings.engine.name == "embedded" else 4
+
+
+def _outcome(future: Future[Any]) -> Outcome | None:
+    """What a read came to; None if it needs the engine."""
     try:
         result: Any = future.result()
-        return unpacked(result) if isinstance(result[0], list) else result
+        return unpacked(result) if isinstance(result, tuple) and isinstance(result[0], list) else result
     except NeedsEngine:
-        return _with_engine(source, log, cursor, limit, policy, now, warehouse)
+        return None
     except SourceError as error:
         return error
     except BrokenExecutor:

@@ -86,7 +86,7 @@ def preview(warehouse: Warehouse, now: datetime) -> list[Row]:
     readable = {log.location: (source, log) for source, log in found.readable}
     rows = []
     for location, row in sorted(found.rows.items()):
-        if row["state"] == "gone":
+        if row["state"] in ("gone", "unreachable"):  # of a source that cannot be listed its own row says so
             continue
         ids = set(row["pipeline_ids"] or ())
         problem = found.failed.get(location)

@@ -291,11 +291,12 @@ def _table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
 
 def _report_metadata(report: Ingested) -> dict[str, Any]:
     return {
-        "processed": f"{report.logs - len(report.failed)}/{report.logs} logs",
+        "processed": f"{report.logs - len(report.failed) - len(report.closed)}/{report.logs} logs",
         "events_read": sum(report.events.values()),
         "quarantined": report.quarantined,
         "succeeded": dg.MetadataValue.json(report.succeeded),
         "failed": dg.MetadataValue.json(report.failed),
+        "closed": dg.MetadataValue.json(report.closed),
         "new_pipelines": dg.MetadataValue.json(report.new_pipelines),
         "empty_sources": dg.MetadataValue.json(report.empty_sources),
     }

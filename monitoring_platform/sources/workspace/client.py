@@ -38,6 +38,7 @@ _RETRY_SECONDS, _HTTP_SECONDS, _SAME_PAGES = 45, 30, 20
 _STATEMENT_SECONDS, _FIRST_WAIT, _LONGEST_POLL = 600.0, "5s", 5.0
 _STATEMENTS, _ME = "/api/2.0/sql/statements", "/api/2.0/preview/scim/v2/Me"
 _DEBUG_INFO = re.compile(r"\.? Config: .*", re.S)  # what the SDK adds to a refusal: settings, no reason
+_CAUSE = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")  # of a connection that failed
 _DENIED = re.compile(
     r"(?i)PERMISSION_DENIED|INSUFFICIENT_P|UNAUTHORIZED|ACCESS_DENIED|not authorized|access denied|"
     r"permission denied|does not have (?:\S+ )?(?:permission|privilege|access)|not (?:the )?owner"
@@ -324,6 +325,8 @@ class Workspace(NamedTuple):
         text = str(error)
         if text.startswith("unable to parse response"):
             text = "the answer is no JSON"
+        elif isinstance(error, requests.ConnectionError) and (cause := _CAUSE.search(text)):
+            text = cause[1]
         text = " ".join(_DEBUG_INFO.sub("", text).split())[:500]
         for secret in (self.token, self.client_secret):
             if secret is not None and secret.get_secret_value():
