@@ -61,22 +61,38 @@ def rebuild(warehouse: Warehouse, mart: Mart) -> int:
     """Compute the whole mart from everything, replace it in one commit, and return its number of rows."""
     warehouse.create((contracts.UNION, contracts.PROGRESS, mart.table))
     marks = warehouse.marks()
-    rows = _rebuild(warehouse, mart, marks)
+    rows = _rebuild(warehouse, mart, marks, _types(warehouse))
     marks.save()
     return rows
 
 
-def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks) -> int:
+def _types(warehouse: Warehouse) -> frozenset[str]:
+    """Types of the events that there are."""
+    events, _ = warehouse.added(contracts.UNION, None)
+    return frozenset(pc.unique(events.columns(["event_type"])["event_type"]).to_pylist())
+
+
+def _has_input(warehouse: Warehouse, mart: Mart, types: frozenset[str]) -> bool:
+    """Whether there is anything that rows of the mart could follow from."""
+    if mart.scope in ("pipeline", "whole"):
+        return any(warehouse.rows(STOCK[name]) for name in (*mart.inputs, *mart.context))
+    return not mart.event_types or not types.isdisjoint(mart.event_types)
+
+
+def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks, types: frozenset[str]) -> int:
     latest = warehouse.version(contracts.UNION)
     reached = [latest, *(mark for name in mart.inputs if name in BY_NAME and (mark := marks.of(name)))]
-    _whole_inputs(warehouse, mart)
     versions = {**NewsDesk(warehouse, marks, latest).versions(mart), **_fixed_versions(warehouse, mart)}
-    _settings(warehouse, mart)
-    if mart.scope in ("event", "update", "day"):
-        _events(warehouse, mart, warehouse.read(contracts.UNION))
-    if mart.chained:
-        _siblings(warehouse, mart, mart.table.schema.empty_table())
-    warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
+    if _has_input(warehouse, mart, types):
+        _whole_inputs(warehouse, mart)
+        _settings(warehouse, mart)
+        if mart.scope in ("event", "update", "day"):
+            _events(warehouse, mart, warehouse.read(contracts.UNION))
+        if mart.chained:
+            _siblings(warehouse, mart, mart.table.schema.empty_table())
+        warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
+    elif warehouse.rows(mart.table):
+        warehouse.overwrite_rows(mart.table, mart.table.schema.empty_table())
     if mart.scope == "whole":
         versions = _input_versions(warehouse, mart)
     for step, version in versions.items():
@@ -115,6 +131,7 @@ class Refresher:
         self._desk = NewsDesk(warehouse, self._marks, self._union)
         self._changes: dict[str, _Change] = {}
         self._is_empty = not warehouse.rows(contracts.UNION)
+        self._found_types: frozenset[str] | None = None
         self._staged: dict[tuple[Mark | None, Mark], tuple[Rows, dict[str, int]]] = {}
         self._cutoffs: dict[tuple[object, ...], datetime] = {}
 
@@ -162,7 +179,7 @@ class Refresher:
         elif mark is None or mark.input_id != self._union.input_id or self._is_unfixed(mart):
             if self._is_empty and not mart.context:
                 return report
-            report.touched = report.written = _rebuild(warehouse, mart, self._marks)
+            report.touched = report.written = _rebuild(warehouse, mart, self._marks, self._types())
         else:
             with self._once:
                 news = self._desk.of(mart)
@@ -175,6 +192,12 @@ class Refresher:
             else:
                 self._changes[mart.name] = _Change(mark, pa.array([], pa.string()))
         return report
+
+    def _types(self) -> frozenset[str]:
+        with self._once:
+            if self._found_types is None:
+                self._found_types = _types(self._base)
+            return self._found_types
 
     def _has_context(self, mart: Mart) -> bool:
         warehouse = self._warehouse
