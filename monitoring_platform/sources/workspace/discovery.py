@@ -12,6 +12,7 @@ What is known of a pipeline is one JSON object, its facts:
     position      see `_position`
     deleted       true = the workspace no longer has it
     hidden        why the workspace does not show its settings; null = it does
+    catalogued_at when the system table of pipelines was asked last
     undescribed   why the settings could not be asked for just now; null = they could
 """
 
@@ -26,6 +27,7 @@ from typing import Any
 import orjson
 
 from monitoring_platform.sources.base import Facts, Look, SourceError
+from monitoring_platform.sources.workspace.catalog import completed
 from monitoring_platform.sources.workspace.client import Workspace
 
 _PIPELINES = "/api/2.0/pipelines"
@@ -41,10 +43,11 @@ _SPEC = (
 Known = dict[str, Facts]  # by pipeline_id
 
 
-def discover(workspace: Workspace, known: Known, failing: frozenset[str], look: Look) -> tuple[Known, Any]:
+def discover(workspace: Workspace, table: str, known: Known, failing: frozenset[str], look: Look) -> tuple[Known, Any]:
     """Facts of all pipelines by id, and where a listing that ran out of time goes on. Raises SourceError.
 
-    `failing`: pipelines whose log could not be read, so that their settings are asked for again.
+    `table`: the system table of pipelines. `failing`: pipelines whose log could not be read, so that their settings
+    are asked for again.
     """
     statuses, rest = _listed(workspace, look.resume, look.deadline)
     found = {id_: from_listing(status, known.get(id_), look.now) for id_, status in statuses.items()}
@@ -53,10 +56,11 @@ def discover(workspace: Workspace, known: Known, failing: frozenset[str], look: 
         due = [id_ for id_, facts in found.items() if _is_due(facts, known.get(id_), id_ in failing, look.now)]
         due += [id_ for id_, facts in vanished.items() if _is_missed(facts, look.now)]
         found.update(vanished)
-        host = workspace.url
         with ThreadPoolExecutor(_PARALLEL, "describe") as pool:
             for id_, told in zip(due, pool.map(lambda id_: _described(workspace, id_, look.now), due)):
-                found[id_] = {**found[id_], **told, "host": host}
+                found[id_] = {**found[id_], **told}
+        host = workspace.url
+        found = {id_: {**facts, "host": host} for id_, facts in completed(workspace, table, found, look.now).items()}
     return {id_: _placed(facts, look.now) for id_, facts in found.items()}, rest
 
 
@@ -96,6 +100,7 @@ def from_listing(status: dict[str, Any], before: Facts | None, now: datetime) ->
         "deleted": False,
         "hidden": before.get("hidden"),
         "undescribed": None,
+        "catalogued_at": before.get("catalogued_at"),
     }
 
 
@@ -145,14 +150,15 @@ def _position(facts: Facts, now: datetime) -> list[Any]:
     """Where the log of a pipeline ends, as far as the listing tells: [what is settled, what is on its way].
 
     Settled: the updates and their states, once more when they have been quiet for a while (the last events of an update
-    appear after its end), the settings, and the day. On its way: an update at work, which has news at any time.
+    appear after its end), the settings, and the day; the hour where no listing tells of updates. On its way: an update
+    at work, which has news at any time.
     """
     updates = facts["updates"]
     settled = {
         "updates": [[update["update_id"], update["state"]] for update in updates],
         "quiet": now - datetime.fromisoformat(facts["changed_at"]) >= _SETTLED_AFTER,
         "spec": _fingerprint(facts["spec"]),
-        "hidden": bool(facts.get("hidden")),
+        "hidden": now.hour if facts.get("hidden") else None,  # the listing does not tell when it has news
         "day": now.date().isoformat(),
     }
     is_at_work = facts["state"] in _AT_WORK or (bool(updates) and updates[0]["state"] not in ENDED)

@@ -43,6 +43,7 @@ class WorkspaceLogs(NamedTuple):
     access: tuple[str, ...]
     tables: Mapping[str, str]
     datasets: Mapping[str, str]
+    pipelines_table: str
     pipeline_events: str
     columns: Mapping[str, str]
     overlap_hours: float
@@ -57,6 +58,7 @@ class WorkspaceLogs(NamedTuple):
             entry.access,
             entry.tables,
             entry.datasets,
+            entry.system_tables.pipelines,
             entry.system_tables.pipeline_events,
             entry.columns,
             entry.overlap_hours,
@@ -73,7 +75,7 @@ class WorkspaceLogs(NamedTuple):
         known = {at.removeprefix(prefix): facts for at, facts in look.known.items() if at.startswith(prefix)}
         failing = frozenset(at.removeprefix(prefix) for at in look.failing)
         workspace = self.workspace if look.deadline is None else self.workspace._replace(patience=_SENSOR_PATIENCE)
-        found, rest = discover(workspace, known, failing, look)
+        found, rest = discover(workspace, self.pipelines_table, known, failing, look)
         return Listing([self._log(id_, facts) for id_, facts in sorted(found.items())], rest)
 
     def _log(self, pipeline_id: str, facts: Facts) -> Log:

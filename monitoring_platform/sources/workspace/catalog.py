@@ -1,0 +1,82 @@
+"""Pipelines as the system table of pipelines has them: those too that the Pipelines API does not show us, and when one
+was deleted. It is asked once a day, where SQL and the table may be used, and adds to what the listing tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from monitoring_platform.sources.base import Facts, SourceError
+from monitoring_platform.sources.workspace.client import Workspace
+from monitoring_platform.sources.workspace.remedies import parts_of, qualified
+
+_ASK_AGAIN = timedelta(days=1)
+_SETTINGS = ("continuous", "development", "serverless", "photon", "channel", "edition")
+_NEWEST = """
+SELECT workspace_id, pipeline_id, name, created_by, run_as, tags, settings, delete_time
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY workspace_id, pipeline_id ORDER BY change_time DESC) AS age FROM {table}
+)
+WHERE age = 1
+"""
+
+
+def completed(workspace: Workspace, table: str, found: dict[str, Facts], now: datetime) -> dict[str, Facts]:
+    """The pipelines found, and what the system table adds to them. Without access to it they are as they were."""
+    if workspace.sql_warehouse is None or not _is_due(found, now):
+        return found
+    try:
+        rows = workspace.sql(_NEWEST.format(table=qualified(parts_of(table)))).to_pylist()
+    except SourceError:  # `doctor` says what is missing; the listing is enough
+        rows = []
+    shown = {id_ for id_, facts in found.items() if not facts.get("hidden") and not facts.get("deleted")}
+    here = {row["workspace_id"] for row in rows if row["pipeline_id"] in shown}  # the table has a whole region
+    completed = dict(found)
+    for row in rows:
+        id_ = row["pipeline_id"]
+        if row["workspace_id"] not in here or id_ in shown:
+            continue
+        if row["delete_time"] is not None:
+            if id_ in found:
+                completed[id_] = {**found[id_], "deleted": True}
+        elif id_ not in found:
+            completed[id_] = _unlisted(row, table, now)
+    return {id_: {**facts, "catalogued_at": now.isoformat()} for id_, facts in completed.items()}
+
+
+def _is_due(found: Mapping[str, Facts], now: datetime) -> bool:
+    asked = max((facts.get("catalogued_at") or "" for facts in found.values()), default="")
+    return not asked or now - datetime.fromisoformat(asked) >= _ASK_AGAIN
+
+
+def _unlisted(row: Mapping[str, Any], table: str, now: datetime) -> Facts:
+    """The facts of a pipeline that only the system table tells of."""
+    settings = _object(row["settings"])
+    spec = {name: settings[name] for name in _SETTINGS if settings.get(name) is not None}
+    return {
+        "name": row["name"],
+        "creator": row["created_by"],
+        "run_as": row["run_as"],
+        "state": None,
+        "health": None,
+        "host": None,
+        "updates": [],
+        "spec": {**spec, "tags": _object(row["tags"])},
+        "described_at": now.isoformat(),
+        "changed_at": now.isoformat(),
+        "deleted": False,
+        "hidden": f"{table} has it, the Pipelines API does not show it",
+        "undescribed": None,
+    }
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A struct or a map, as Arrow or as JSON text has them."""
+    parsed = orjson.loads(value) if isinstance(value, str) else value
+    if isinstance(parsed, dict):
+        return parsed
+    pairs = [(pair["key"], pair["value"]) if isinstance(pair, dict) else pair for pair in parsed or ()]
+    return dict(pairs)
