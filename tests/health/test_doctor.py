@@ -102,7 +102,24 @@ def test_a_workspace(
     assert "GRANT SELECT ON TABLE `system`" in str(events.remedy_sql)
     assert "TO `monitor@example.com`" in str(events.remedy_sql)
     assert told["source prod"].found == "1 log"
+    assert told["source prod: usage"].verdict == "note"  # costs are not asked for
     assert TOKEN not in repr(told)
+
+
+def test_costs_need_their_tables(
+    make_site: Callable[..., Site], stand_in: Workspace, monitor: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", TOKEN)
+    stand_in.warehouse("w1", [monitor])
+    site = workspace_site(make_site, stand_in, ", sql_warehouse: w1")
+    with (site.folder / "monitoring.yaml").open("a") as file:
+        file.write("costs: {enabled: true}\n")
+    told = found(site)
+    assert [told[f"source prod: {name}"].verdict for name in ("usage", "list prices", "updates")] == [
+        "fail",
+        "fail",
+        "note",
+    ]
 
 
 def test_only_the_system_table(

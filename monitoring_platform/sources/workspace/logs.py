@@ -63,7 +63,7 @@ class WorkspaceLogs(NamedTuple):
             entry.columns,
             entry.overlap_hours,
             settings.plumber,
-            {"pipeline events": (entry.system_tables.pipeline_events, entry.access == ("system_table",))},
+            _system_tables(entry, settings),
         )
 
     @property
@@ -272,6 +272,17 @@ class WorkspaceLogs(NamedTuple):
             return self.workspace.principal
         except SourceError:
             return "<the platform's user or service principal>"
+
+
+def _system_tables(entry: WorkspaceSource, settings: Settings) -> dict[str, tuple[str, bool]]:
+    """What is read of the workspace beside logs, by purpose: the table, and whether nothing else can stand for it."""
+    named, costs = entry.system_tables, settings.costs
+    return {
+        "pipeline events": (named.pipeline_events, entry.access == ("system_table",)),
+        "updates": (named.update_timeline, False),
+        "usage": (named.usage, costs.enabled and costs.usage is None),
+        "list prices": (named.list_prices, costs.enabled and costs.list_prices is None),
+    }
 
 
 def worst(refused: Mapping[str, SourceError], facts: Facts) -> SourceError:
