@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from monitoring_platform.config import Settings, WorkspaceSource
+from monitoring_platform.config import PlumberProject, Settings, WorkspaceSource
 from monitoring_platform.sources.base import Cursor, Facts, Listing, Look, SourceError
 from monitoring_platform.sources.workspace import paths
 from monitoring_platform.sources.workspace.logs import WorkspaceLogs
@@ -270,6 +270,17 @@ def test_views_and_names_from_the_configuration(reading: Callable[..., Reading])
     log.stand_in.revoke(log.monitor, "SELECT", str(log.pipeline.published_name))
     log.stand_in.view("main.ops.pipe_log_view", f"SELECT * FROM {log.pipeline.published_name}")
     log.stand_in.grant_table(log.monitor, "main.ops.pipe_log_view")
+    assert log.read() == Counter("abc") and log.ways == ["table"]
+
+
+def test_names_by_the_rule_of_lakehouse_plumber(reading: Callable[..., Reading], tmp_path: Path) -> None:
+    """R-ING-15: where the project says that logs are published, though the settings do not."""
+    log = reading("table")
+    del log.pipeline.spec["event_log"]
+    log.stand_in.view("ops._meta.dev_pipe_log", f"SELECT * FROM {log.pipeline.hidden_name}")
+    log.stand_in.grant_table(log.monitor, "ops._meta.dev_pipe_log")
+    project = PlumberProject("shop", "dev", tmp_path, True, True, "ops", "_meta", "dev_", "_log")
+    log.source = log.source._replace(plumber=project)
     assert log.read() == Counter("abc") and log.ways == ["table"]
 
 

@@ -13,7 +13,7 @@ from monitoring_platform.sources.base import Facts, SourceError
 from monitoring_platform.sources.workspace.client import Workspace
 from monitoring_platform.sources.workspace.remedies import parts_of, qualified
 
-_ASK_AGAIN = timedelta(days=1)
+_ASK_AGAIN, _SECONDS = timedelta(days=1), 60.0
 _SETTINGS = ("continuous", "development", "serverless", "photon", "channel", "edition")
 _NEWEST = """
 SELECT workspace_id, pipeline_id, name, created_by, run_as, tags, settings, delete_time
@@ -29,8 +29,10 @@ def completed(workspace: Workspace, table: str, found: dict[str, Facts], now: da
     if workspace.sql_warehouse is None or not _is_due(found, now):
         return found
     try:
-        rows = workspace.sql(_NEWEST.format(table=qualified(parts_of(table)))).to_pylist()
-    except SourceError:  # `doctor` says what is missing; the listing is enough
+        rows = workspace.sql(_NEWEST.format(table=qualified(parts_of(table))), seconds=_SECONDS).to_pylist()
+    except SourceError as error:  # the listing is enough; `doctor` says what is missing
+        if error.transient:  # such as a SQL warehouse that is only starting
+            return found
         rows = []
     shown = {id_ for id_, facts in found.items() if not facts.get("hidden") and not facts.get("deleted")}
     here = {row["workspace_id"] for row in rows if row["pipeline_id"] in shown}  # the table has a whole region

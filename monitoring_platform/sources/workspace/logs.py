@@ -279,6 +279,7 @@ def _system_tables(entry: WorkspaceSource, settings: Settings) -> dict[str, tupl
     named, costs = entry.system_tables, settings.costs
     return {
         "pipeline events": (named.pipeline_events, entry.access == ("system_table",)),
+        "pipelines": (named.pipelines, False),
         "updates": (named.update_timeline, False),
         "usage": (named.usage, costs.enabled and costs.usage is None),
         "list prices": (named.list_prices, costs.enabled and costs.list_prices is None),
