@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from tests.workspace import filters, shapes, statements
-from tests.workspace.model import TERMINAL, Job, JobRun, Pipeline, Update
+from tests.workspace.model import Job, JobRun, Pipeline, Update
 from tests.workspace.refusal import Refusal, invalid
 from tests.workspace.server import Answer, Request, Route, as_json, refused_with
 from tests.workspace.shapes import Json, epoch_ms
@@ -447,5 +447,3 @@ ROUTES = [
     _route("GET", "/oidc/.well-known/oauth-authorization-server", oauth_endpoints, is_public=True),
     _route("POST", "/oidc/v1/token", oauth_token, is_public=True),
 ]
-
-__all__ = ["ROUTES", "TERMINAL"]

@@ -103,11 +103,6 @@ def table(events: list[Json]) -> pa.Table:
     )
 
 
-def legacy_table(events: list[Json]) -> pa.Table:
-    """As it lies in the storage folder of a pipeline without Unity Catalog."""
-    return table(events)
-
-
 def system_table(events: list[Json], account_id: str, workspace_id: str) -> pa.Table:
     """As the system table gives it: some names are others, ids are columns of their own, `details` is VARIANT."""
     origins = [event.get("origin") or {} for event in events]

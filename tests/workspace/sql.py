@@ -15,7 +15,7 @@ import sqlglot
 from deltalake import DeltaTable
 from sqlglot import exp
 
-from tests.workspace.model import Pipeline, Principal, Relation
+from tests.workspace.model import Pipeline, Principal
 from tests.workspace.refusal import SqlError
 from tests.workspace.shapes import Json
 
@@ -321,6 +321,3 @@ def _sql_type(type: pa.DataType) -> str:
         pa.null(): "VOID",
     }
     return names.get(type, "STRING")
-
-
-__all__ = ["Relation", "as_sent", "as_texts", "described_type", "run"]
