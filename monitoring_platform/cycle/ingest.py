@@ -12,6 +12,7 @@ import os
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -40,6 +41,7 @@ from monitoring_platform.event_log.normalise import Normalised
 from monitoring_platform.event_log.redact import Policy, redact_text, redact_value
 from monitoring_platform.event_log.schema import EVENT, QUARANTINE
 from monitoring_platform.sources import Chunk, Cursor, Log, Look, NeedsEngine, Source, SourceError, configured
+from monitoring_platform.sources.base import GIVE_UP_AFTER, INTERRUPTED
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
@@ -291,6 +293,7 @@ def fail(row: Row, error: SourceError, now: datetime) -> None:
     """Note a failed read: when to try again doubles with every failure in a row, unless somebody has to act first."""
     failures = (row["consecutive_failures"] or 0) + 1
     delay = min(_FIRST_RETRY * 2 ** min(failures - 1, 20), _LAST_RETRY) if is_failure(error) else _LAST_RETRY
+    delay = max(delay, timedelta(seconds=error.wait))
     row.update(_trouble(error), state="unreadable", consecutive_failures=failures, next_retry_at=now + delay)
 
 
@@ -339,28 +342,58 @@ def _read_all(
     waiting = [(source, log, _cursor(rows[log.location], settings)) for source, log in reversed(chosen)]
     running: dict[Future[Any], tuple[Source, Log, Cursor | None]] = {}
     unread = sum(cursor is None and log.facts is None for _, log, cursor in waiting)
+    patience = _Patience()
+    INTERRUPTED.clear()
     with ExitStack() as stack:
         readers = stack.enter_context(ahead.pool if ahead else _readers(unread, streams))
         waiters = stack.enter_context(ThreadPoolExecutor(streams, "wait"))  # a workspace is waited for, not computed
         engine = stack.enter_context(ThreadPoolExecutor(_engine_reads(settings), "engine"))
+        stack.push(lambda kind, *_: INTERRUPTED.set() if kind else None)
         while waiting or running:
             while waiting and len(running) < streams:
                 source, log, cursor = waiting.pop()
+                if tired := patience.lost_with(source):
+                    yield log, tired
+                    continue
                 begun_read = ahead.take(log) if ahead and cursor is None else None
                 pool = readers if log.facts is None else waiters
                 read: Callable[..., Any] = packed if isinstance(pool, ProcessPoolExecutor) else read_chunk
                 future = begun_read or pool.submit(read, source, log, cursor, limit, policy, now)
                 running[future] = (source, log, cursor)
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, return_when=FIRST_COMPLETED) if running else ((), None)
             for future in done:
                 source, log, cursor = task = running.pop(future)
                 outcome = _outcome(future)
                 if outcome is None:
                     running[engine.submit(_with_engine, *task, limit, policy, now, warehouse)] = task
                     continue
+                patience.note(source, outcome)
                 if not isinstance(outcome, SourceError) and outcome[1].more:
                     waiting.append((source, log, outcome[1].cursor))
                 yield log, outcome
+
+
+class _Patience:
+    """A source that fails again and again for a passing reason is left alone until the next run."""
+
+    def __init__(self) -> None:
+        self._in_a_row: Counter[str] = Counter()
+        self._last: dict[str, SourceError] = {}
+
+    def note(self, source: Source, outcome: Outcome) -> None:
+        if isinstance(outcome, SourceError) and outcome.transient:
+            self._in_a_row[source.name] += 1
+            self._last[source.name] = outcome
+        else:
+            self._in_a_row[source.name] = 0
+
+    def lost_with(self, source: Source) -> SourceError | None:
+        """Why a log of this source is not even tried."""
+        if self._in_a_row[source.name] < GIVE_UP_AFTER:
+            return None
+        last = self._last[source.name]
+        reason = f"not tried: {GIVE_UP_AFTER} reads in a row failed, the last one because {last.reason}"
+        return SourceError(reason, last.remedy, last.state, transient=True, wait=last.wait)
 
 
 def _readers(unread: int, streams: int) -> Executor:

@@ -8,6 +8,7 @@ path is one module with one class of this shape and one line in `sources/__init_
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,6 +19,11 @@ from monitoring_platform.event_log.normalise import Delivered, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: So many attempts in a row that fail for a passing reason, and a source is left alone until the next run.
+GIVE_UP_AFTER = 10
+#: Set when a run is interrupted: reads that wait for something end.
+INTERRUPTED = threading.Event()
 
 Cursor = dict[str, Any]
 Facts = dict[str, Any]
@@ -67,7 +73,8 @@ class Chunk(NamedTuple):
 class SourceError(Exception):
     """A log or source cannot be read. `remedy` says what to do about it, `remedy_sql` what to paste, if anything.
 
-    `state` is the ledger's. A transient failure may be gone at the next attempt; any other stays until somebody acts.
+    `state` is the ledger's. A transient failure may be gone at the next attempt, not before `wait` seconds have passed;
+    any other stays until somebody acts.
     """
 
     def __init__(
@@ -78,13 +85,14 @@ class SourceError(Exception):
         *,
         transient: bool = False,
         remedy_sql: str | None = None,
+        wait: float = 0.0,
     ) -> None:
         super().__init__(reason)
         self.reason, self.remedy, self.state = reason, remedy, state
-        self.transient, self.remedy_sql = transient, remedy_sql
+        self.transient, self.remedy_sql, self.wait = transient, remedy_sql, wait
 
     def __reduce__(self) -> tuple[Any, ...]:
-        kept = {"transient": self.transient, "remedy_sql": self.remedy_sql}
+        kept = {"transient": self.transient, "remedy_sql": self.remedy_sql, "wait": self.wait}
         return type(self), (self.reason, self.remedy, self.state), kept
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from monitoring_platform import sources
 from monitoring_platform.config import load
 from monitoring_platform.cycle import ahead
 from monitoring_platform.cycle import ingest as ingest_module
@@ -156,6 +157,35 @@ def test_failing_logs_back_off(make_site: Callable[..., Site], monkeypatch: pyte
     ingest(site.warehouse, NOW + timedelta(minutes=2), force=False)
     row = site.row("source_logs", location="log3")
     assert (row["consecutive_failures"], row["next_retry_at"]) == (2, NOW + timedelta(minutes=4))
+
+
+class _Down(_Slow):
+    """Thirty logs of a workspace that does not answer."""
+
+    name = "down"
+    tried = 0
+
+    def read(self, log: Log, cursor: Any, limit: int, engine: Any = None) -> Chunk:
+        with self.lock:
+            _Down.tried += 1
+        raise SourceError("no answer", "wait", "rate_limited", transient=True, wait=3600)
+
+
+def test_a_source_that_does_not_answer_is_left_alone(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ING-07, ING-16: not every log of it is waited for; each says why; what the service asks to wait is waited."""
+    site = make_site("down", "ingest: {max_concurrent_streams: 5}\n")
+    site.write("a.jsonl", state("1", 0, "RUNNING", pipeline_id="a"))
+    others = sources.configured(site.warehouse.settings)
+    monkeypatch.setattr(ingest_module, "configured", lambda settings: [_Down(), *others])
+    monkeypatch.setattr(ingest_module, "_MANY_LOGS", 1000)
+    report = ingest(site.warehouse, NOW)
+    assert 10 <= _Down.tried <= 15 and len(report.failed) == 30 and report.succeeded == ["pipe"]
+    rows = site.rows("source_logs", source="down")
+    assert {row["next_retry_at"] for row in rows} == {NOW + timedelta(hours=1)}
+    assert {row["coverage"] for row in rows} == {"rate_limited"} and all("no answer" in row["error"] for row in rows)
+    assert sum("not tried" in row["error"] for row in rows) == 30 - _Down.tried
 
 
 def test_only_unreadable_sources(make_site: Callable[..., Site]) -> None:

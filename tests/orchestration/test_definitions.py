@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,10 +15,13 @@ from monitoring_platform.config import use_config
 from monitoring_platform.definitions import build_defs
 from monitoring_platform.health.checks import CHECKS
 from monitoring_platform.marts import registry
+from monitoring_platform.orchestration import sensors
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.sensors import due, fingerprint
+from monitoring_platform.sources.workspace import discovery
 from monitoring_platform.warehouse.contracts import CONTEXT
 from tests.conftest import Site, state
+from tests.workspace import Workspace
 
 MARTS = {mart.name for mart in registry.MARTS}
 
@@ -72,6 +77,34 @@ def test_one_request_for_many_pipelines(configured: Site) -> None:
         assert not tick(first.cursor).run_requests  # type: ignore[union-attr]
         configured.cycle()
         assert "no new events" in tick(first.cursor).skip_message  # type: ignore[union-attr]
+
+
+def test_a_workspace_is_listed_within_a_budget(
+    make_site: Callable[..., Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tick lists and asks for nothing else; where it had no time for all, the next one goes on."""
+    monkeypatch.setenv("TOKEN", "dapi-1")
+    monkeypatch.setattr(sensors, "_BUDGET_SECONDS", 0.2)
+    monkeypatch.setattr(discovery, "_PAGE", 2)
+    with Workspace(tmp_path / "workspace") as workspace:
+        workspace.principal("monitor@example.com", "dapi-1", is_admin=True)
+        for number in range(5):
+            workspace.pipeline(f"p{number}", id=f"p{number}")
+        source = f"sources: [{{type: workspace, name: prod, host: '{workspace.host}', token: '${{TOKEN}}'}}]\n"
+        site = make_site("workspace", source)
+        sensor = build_defs().resolve_sensor_def("pipeline_updates")
+        workspace.faults.seconds = 0.15
+        with dg.DagsterInstance.ephemeral() as instance:
+            cursor, asked = None, []
+            for _ in range(2):
+                platform = Platform(config_path=str(site.folder / "monitoring.yaml"))
+                with dg.build_sensor_context(instance, cursor=cursor, resources={"platform": platform}) as context:
+                    tick: Any = sensor.evaluate_tick(context)
+                cursor = tick.cursor
+                asked += tick.run_requests[0].run_config["ops"]["pipelines"]["config"]["pipeline_ids"]
+        assert asked == ["p0", "p1", "p2", "p3", "p4"]
+        assert [call.path for call in workspace.calls] == ["/api/2.0/pipelines"] * 3
+        workspace.is_clean()
 
 
 def test_undone_work_is_asked_for_again_later_and_later() -> None:

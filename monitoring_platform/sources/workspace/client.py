@@ -26,7 +26,7 @@ from pydantic import SecretStr
 
 from monitoring_platform.config import Engine, WorkspaceSource
 from monitoring_platform.event_log.redact import redact_text
-from monitoring_platform.sources.base import NeedsEngine, SourceError
+from monitoring_platform.sources.base import INTERRUPTED, NeedsEngine, SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ class Workspace(NamedTuple):
     @property
     def url(self) -> str:
         """Its address. Raises SourceError if there are no credentials."""
-        return str(_connected(self).config.host)
+        return self._attempt(lambda: str(_connected(self).config.host))
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a GET. Raises SourceError."""
@@ -179,8 +179,13 @@ class Workspace(NamedTuple):
                 raise NoSql(error.reason, f"set sql_warehouse of source {self.name} to one that exists") from error
             raise
         statement_id = answer["statement_id"]
-        answer = self._finished(statement_id, answer, deadline)
-        return self._result(statement_id, answer)
+        try:
+            answer = self._finished(statement_id, answer, deadline)
+            return self._result(statement_id, answer)
+        except SourceError as error:
+            if error.state == "deleted":  # the statement, which is kept for a while only
+                raise SourceError(error.reason, "it is tried again by itself", transient=True) from error
+            raise
 
     def _finished(self, statement_id: str, answer: dict[str, Any], deadline: float) -> dict[str, Any]:
         wait = 0.5
@@ -192,7 +197,8 @@ class Workspace(NamedTuple):
                         "check that the warehouse starts and is not overloaded; it is tried again by itself",
                         transient=True,
                     )
-                time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
+                if INTERRUPTED.wait(min(wait, max(0.0, deadline - time.monotonic()))):
+                    raise SourceError("interrupted", "it is read by the next run", transient=True)
                 wait = min(wait * 2, _LONGEST_POLL)
                 answer = self.get(f"{_STATEMENTS}/{statement_id}")
         except BaseException:
@@ -269,7 +275,7 @@ class Workspace(NamedTuple):
 
     def _attempt(self, call: Callable[[], _Answer]) -> _Answer:
         """The SDK waits and repeats where it is told to (429, 503, connections); this does for other hiccups."""
-        repeat = retried(timeout=timedelta(seconds=self.patience), is_retryable=_hiccup, clock=_Patience())
+        repeat = retried(timeout=timedelta(seconds=self.patience), is_retryable=_hiccup, clock=_Patience(self.patience))
         again: Callable[[], _Answer] = repeat(call)
         try:
             return again()
@@ -287,6 +293,7 @@ class Workspace(NamedTuple):
                 "nothing to do: it is read again later; if it stays, raise schedule.sensor_interval_seconds",
                 "rate_limited",
                 transient=True,
+                wait=float(error.retry_after_secs or 0),
             )
         if _is_unauthenticated(error):
             remedy = f"renew the credentials of source {self.name} (profile, token or client_secret)"
@@ -338,8 +345,11 @@ class Workspace(NamedTuple):
 class _Patience(RealClock):
     """A clock for retries that does not wait for long: the error is passed on instead."""
 
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+
     def sleep(self, seconds: float) -> None:
-        if seconds > _RETRY_SECONDS:
+        if seconds > self._longest + 1:  # the SDK adds up to one
             raise  # called while the error is handled for which the SDK would wait
         super().sleep(seconds)
 
@@ -362,7 +372,7 @@ def _connected(workspace: Workspace) -> _Connection:
         auth_type="pat" if token else "oauth-m2m" if secret else None,  # whatever else the environment offers
         http_timeout_seconds=min(_HTTP_SECONDS, workspace.patience),
         retry_timeout_seconds=workspace.patience,
-        clock=_Patience(),
+        clock=_Patience(workspace.patience),
         product="monitoring-platform",
     )
     return _Connection(ApiClient(config), config)

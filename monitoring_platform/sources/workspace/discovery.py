@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
 
-from monitoring_platform.sources.base import Facts, Look, SourceError
+from monitoring_platform.sources.base import GIVE_UP_AFTER, Facts, Look, SourceError
 from monitoring_platform.sources.workspace.catalog import completed
 from monitoring_platform.sources.workspace.client import Workspace
 
@@ -56,9 +57,8 @@ def discover(workspace: Workspace, table: str, known: Known, failing: frozenset[
         due = [id_ for id_, facts in found.items() if _is_due(facts, known.get(id_), id_ in failing, look.now)]
         due += [id_ for id_, facts in vanished.items() if _is_missed(facts, look.now)]
         found.update(vanished)
-        with ThreadPoolExecutor(_PARALLEL, "describe") as pool:
-            for id_, told in zip(due, pool.map(lambda id_: _described(workspace, id_, look.now), due)):
-                found[id_] = {**found[id_], **told}
+        for id_, told in _all_described(workspace, due, look.now):
+            found[id_] = {**found[id_], **told}
         host = workspace.url
         found = {id_: {**facts, "host": host} for id_, facts in completed(workspace, table, found, look.now).items()}
     return {id_: _placed(facts, look.now) for id_, facts in found.items()}, rest
@@ -124,6 +124,24 @@ def _is_missed(facts: Facts, now: datetime) -> bool:
 def _is_stale(facts: Facts, now: datetime) -> bool:
     at = facts.get("described_at")
     return at is None or now - datetime.fromisoformat(at) >= _ASK_AGAIN or not (facts.get("hidden") or facts["spec"])
+
+
+def _all_described(workspace: Workspace, ids: list[str], now: datetime) -> Iterator[tuple[str, Facts]]:
+    """What the settings of these pipelines add to their facts. After too much trouble in a row nobody is asked more."""
+    trouble: list[str] = []
+
+    def one(pipeline_id: str) -> Facts:
+        if len(trouble) >= GIVE_UP_AFTER:
+            return {"undescribed": trouble[-1]}
+        told = _described(workspace, pipeline_id, now)
+        if told["undescribed"]:
+            trouble.append(told["undescribed"])
+        else:
+            trouble.clear()
+        return told
+
+    with ThreadPoolExecutor(_PARALLEL, "describe") as pool:
+        yield from zip(ids, pool.map(one, ids))
 
 
 def _described(workspace: Workspace, pipeline_id: str, now: datetime) -> Facts:
