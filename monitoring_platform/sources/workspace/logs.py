@@ -1,14 +1,13 @@
 """The logs of a workspace's pipelines as a source: each is read by the best way that is open to us.
 
-The cursor goes by time, so it holds for every way, and it remembers what was delivered (`tally`). A log is read from
-the newest event on while its pipeline is at work; when an update began or ended, when the settings changed, and once a
-day the overlap is looked at again; once a day SQL also counts all months, and those that grew are read again.
+A way that is refused is left for the next one and tried again another day, or with other settings of the pipeline; the
+cursor holds for every way. Trouble that passes ends the read without changing the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -19,13 +18,13 @@ from monitoring_platform.event_log.normalise import Delivered
 from monitoring_platform.sources.base import Chunk, Cursor, Facts, Listing, Log, Look, SourceError
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.diagnosis import Diagnosis
-from monitoring_platform.sources.workspace import paths, remedies
+from monitoring_platform.sources.workspace import paths, refusals, remedies
+from monitoring_platform.sources.workspace.by_time import advance
 from monitoring_platform.sources.workspace.client import NoSql, Workspace
 from monitoring_platform.sources.workspace.discovery import discover
 from monitoring_platform.sources.workspace.examine import examine
 from monitoring_platform.sources.workspace.filters import Filter
-from monitoring_platform.sources.workspace.paths import Ask, Batch, Span, Spot, SqlLog
-from monitoring_platform.sources.workspace.tally import HOUR, MONTH, Stamps, Tally
+from monitoring_platform.sources.workspace.paths import Ask, SqlLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +117,7 @@ class WorkspaceLogs(NamedTuple):
             return chunk._replace(kind=path)
         if _facts(log).get("deleted"):  # what could be had was had
             return Chunk([], {**(cursor or {}), "position": _facts(log)["position"]}, more=False)
-        raise worst(refused, _facts(log))
+        raise refusals.worst(refused, _facts(log))
 
     def _order(self, cursor: Cursor | None, late: frozenset[str]) -> list[str]:
         """Ways in order of preference; those that were refused come last. A read that is under way goes on as it is."""
@@ -132,7 +131,7 @@ class WorkspaceLogs(NamedTuple):
             whole = partial(self._whole, log, cursor, engine)
             fetch = partial(paths.fetch_api, self.workspace, pipeline_id, whole)
             try:
-                return _advance(log, cursor, path, self.overlap_hours, fetch, None, limit)
+                return advance(facts, cursor, path, self.overlap_hours, fetch, None, limit)
             except SourceError as error:
                 raise self._refused(path, error, log) from error
         if path == "storage" and (folder := _local(_storage_of(pipeline_id, facts))):
@@ -150,7 +149,7 @@ class WorkspaceLogs(NamedTuple):
 
     def _by_sql(self, place: SqlLog, path: str, ask: Ask, log: Log, cursor: Cursor | None, limit: int) -> Chunk:
         fetch = partial(place.fetch, ask)
-        return _advance(log, cursor, path, self.overlap_hours, fetch, partial(place.months, ask), limit)
+        return advance(_facts(log), cursor, path, self.overlap_hours, fetch, partial(place.months, ask), limit)
 
     def _in_folder(self, folder: Path, log: Log, cursor: Cursor | None, limit: int, engine: Engine) -> Chunk:
         """A legacy log in a folder that is reached as such: exactly the files added since."""
@@ -175,12 +174,7 @@ class WorkspaceLogs(NamedTuple):
             raise SourceError("it has no storage folder: it keeps its log in Unity Catalog", "read it in another way")
         if table := self._table_of(pipeline_id, facts):
             return [paths.table(table)]
-        raise SourceError(
-            "its event log is not published",
-            "publish it: add this to the pipeline's settings; then grant SELECT on the table, or on a view over it",
-            "log_not_published",
-            remedy_sql=remedies.publish(facts.get("name"), pipeline_id),
-        )
+        raise refusals.not_published(facts.get("name"), pipeline_id)
 
     def _table_of(self, pipeline_id: str, facts: Facts) -> tuple[str, ...]:
         """The published log: as configured, as the pipeline's settings say, by Lakehouse Plumber's rule; or none."""
@@ -217,56 +211,15 @@ class WorkspaceLogs(NamedTuple):
         """An error of one way as the state of the pipeline that follows, with what opens the way."""
         if error.transient or isinstance(error, NoSql):
             return error
-        is_denied = error.state == "no_grant"
+        pipeline_id, facts = _pipeline(log), _facts(log)
         if path == "table":
-            table = self._table_of(_pipeline(log), _facts(log))
-            name = remedies.qualified(table)
-            if is_denied:
-                return SourceError(
-                    f"its published log {name} may not be read: {error.reason}",
-                    "run these statements as an owner of the table; or put a view over it, grant on that, and name the "
-                    f"view under tables of source {self.name}",
-                    "no_grant",
-                    remedy_sql=remedies.grant_select(table, self._principal),
-                )
-            if error.state == "log_not_published":
-                return SourceError(
-                    f"its log should be in {name}, which does not exist: {error.reason}",
-                    "run an update, which makes the table; check the name if it ran",
-                    error.state,
-                )
+            return refusals.of_table(error, self._table_of(pipeline_id, facts), self.name, self._principal)
         if path == "function":
-            if is_denied:
-                return SourceError(
-                    f"event_log() is for the owner of the pipeline only: {error.reason}",
-                    "publish the log (add this to the pipeline's settings, then grant SELECT on the table), or sign in "
-                    "as the owner. A permission on the pipeline or a view over the function does not help",
-                    "not_owner",
-                    remedy_sql=remedies.publish(_facts(log).get("name"), _pipeline(log)),
-                )
-            if "EVENT_LOG_" in error.reason:
-                return SourceError(f"event_log() has nothing: {error.reason}", "publish the log", "log_not_published")
-        if path == "system_table" and is_denied:
-            events = remedies.parts_of(self.pipeline_events)
-            return SourceError(
-                f"the system table may not be read: {error.reason}",
-                "run these statements as an account admin who is a metastore admin",
-                "no_grant",
-                remedy_sql=remedies.grant_select(events, self._principal),
-            )
-        if path == "api" and is_denied:
-            why, when = "its events may not be read", ""
-            if _facts(log).get("hidden"):  # the service says the same of what it never had
-                why, when = "it was deleted, or shown to us no longer", ", if it is still there"
-            return SourceError(
-                f"{why}: {error.reason}",
-                f"give {self._principal} the permission CAN VIEW on the pipeline{when}",
-                "no_grant",
-                remedy_sql=remedies.view_permission(self._principal),
-            )
-        return error
+            return refusals.of_function(error, facts.get("name"), pipeline_id)
+        if path == "system_table":
+            return refusals.of_system_table(error, remedies.parts_of(self.pipeline_events), self._principal)
+        return refusals.of_api(error, bool(facts.get("hidden")), self._principal) if path == "api" else error
 
-    @property
     def _principal(self) -> str:
         try:
             return self.workspace.principal
@@ -284,138 +237,6 @@ def _system_tables(entry: WorkspaceSource, settings: Settings) -> dict[str, tupl
         "usage": (named.usage, costs.enabled and costs.usage is None),
         "list prices": (named.list_prices, costs.enabled and costs.list_prices is None),
     }
-
-
-def worst(refused: Mapping[str, SourceError], facts: Facts) -> SourceError:
-    """The refusal whose remedy helps most: of the published log if there is one, else of the way that would be open.
-
-    A pipeline that publishes in the legacy mode (`target`) is read by its owner through event_log(); any other has to
-    publish its log.
-    """
-    spec = facts.get("spec") or {}
-    is_legacy = "schema" not in spec and bool(spec.get("catalog"))
-
-    def rank(entry: tuple[str, SourceError]) -> int:
-        path, error = entry
-        tests = (
-            error.state == "deleted",
-            path == "api" and error.state == "no_grant" and bool(facts.get("hidden")),
-            path == "table" and error.state == "no_grant",
-            path == "function" and error.state == "not_owner" and is_legacy,
-            path == "table" and error.state == "log_not_published",
-            error.state != "unreadable",
-        )
-        return tests.index(True) if True in tests else len(tests)
-
-    path, chosen = min(refused.items(), key=rank)
-    others = ", ".join(f"{other} {error.state}" for other, error in refused.items() if other != path)
-    reason = f"{chosen.reason} (also tried: {others})" if others else chosen.reason
-    return SourceError(reason, chosen.remedy, chosen.state, remedy_sql=chosen.remedy_sql)
-
-
-def _advance(
-    log: Log,
-    cursor: Cursor | None,
-    path: str,
-    overlap_hours: float,
-    fetch: Callable[[Span, Spot | None, int], Batch],
-    months: Callable[[], dict[int, int]] | None,
-    limit: int,
-) -> Chunk:
-    """One chunk of a log that is read by time, and the cursor after it."""
-    facts, before = _facts(log), cursor or {}
-    tally, day, overlap = Tally(before.get("tally")), facts["day"], int(overlap_hours * HOUR)
-    high = _spot(before.get("high"))
-    counted = before.get("counted")
-    spans = before.get("spans")
-    if not spans:
-        spans = _plan(before, facts["position"], path, high, overlap)
-        if months is not None and counted != day:
-            if high is not None:
-                spans = [*_grown(tally, months()), *spans]
-            counted = day
-    kind, since, until = spans[0]
-    spot = _spot(before.get("at"))
-    if kind == "month" and spot is None:
-        tally.forget(since // MONTH)
-    if kind == "new" and spot is None:
-        spot = high
-    batch = fetch(Span(since, until), spot, limit)
-    if kind == "new":
-        tally.add(batch.stamps)
-        kept = [True] * len(batch.stamps)
-    else:
-        kept = tally.again(batch.stamps, batch.is_end)
-    high = _highest(batch.stamps, high, day)
-    if high is not None:
-        tally.prune(_window(high, overlap))
-    spans = spans[1:] if batch.is_end else spans
-    spot = None if batch.is_end else _last(batch.stamps, spot)
-    return Chunk(
-        batch.chosen(kept),
-        {
-            "position": None if spans else facts["position"],
-            "tally": tally.stored(),
-            "counted": counted,
-            "high": _stored(high),
-            "spans": spans,
-            "at": _stored(spot),
-        },
-        more=bool(spans),
-    )
-
-
-def _plan(before: Cursor, position: Any, path: str, high: Spot | None, overlap: int) -> list[list[Any]]:
-    """The stretches to read: all of it, what came after the newest event, or the overlap again."""
-    if high is None:
-        return [["all", None, None]]
-    done = before.get("position")
-    if done and done[0] == position[0] and before.get("path") == path:
-        return [["new", None, None]]
-    return [["again", _window(high, overlap), None]]
-
-
-def _grown(tally: Tally, months: Mapping[int, int]) -> list[list[Any]]:
-    """Months that have more events than were delivered; of those that have fewer, that many count from now on."""
-    grown = []
-    for month, events in sorted(months.items()):
-        if events > tally.months.get(month, 0):
-            grown.append(["month", month * MONTH, (month + 1) * MONTH])
-        else:
-            tally.months[month] = events
-    return grown
-
-
-def _window(high: Spot, overlap: int) -> int:
-    """Where the overlap begins: at a full hour, so that hours can be compared."""
-    return (high.micros - overlap) // HOUR * HOUR
-
-
-def _highest(rows: Stamps, high: Spot | None, day: str) -> Spot | None:
-    """The newest event so far; those dated in the future do not count."""
-    future = datetime.combine(date.fromisoformat(day) + timedelta(days=2), datetime.min.time(), timezone.utc)
-    limit = int(future.timestamp()) * 1_000_000
-    return _last([(micros, id_) for micros, id_ in rows if micros is not None and micros < limit], high)
-
-
-def _last(rows: Stamps, spot: Spot | None) -> Spot | None:
-    """The spot after these rows. Rows without a time come first and leave it where the epoch begins."""
-    timed = [(micros, id_ or "") for micros, id_ in rows if micros is not None]
-    if not timed:
-        return spot or (Spot(0, "") if rows else None)
-    micros, id_ = timed[-1]
-    if spot is not None and micros < spot.micros:
-        return spot
-    ids = {other for time, other in timed if time == micros}
-    return Spot(micros, id_, frozenset(ids | spot.ids if spot and spot.micros == micros else ids))
-
-
-def _spot(stored: list[Any] | None) -> Spot | None:
-    return Spot(stored[0], stored[1], frozenset(stored[2])) if stored else None
-
-
-def _stored(spot: Spot | None) -> list[Any] | None:
-    return [spot.micros, spot.id, sorted(spot.ids)] if spot else None
 
 
 def _facts(log: Log) -> Facts:
