@@ -65,6 +65,7 @@ def made_fleet(folder: Path, pipelines: int) -> tuple[dict[str, Any], Warehouse]
     warehouse = open_warehouse(load(folder / "monitoring.yaml"))
     ingest(warehouse, FLEET_END)
     unite(warehouse)
+    gather(warehouse, FLEET_END)
     refresh_marts(warehouse)
     return truth, warehouse
 

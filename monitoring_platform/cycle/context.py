@@ -92,7 +92,7 @@ def _read(warehouse: Warehouse, task: Task, row: Row, now: datetime, report: Gat
     reading = Reading(orjson.loads(row["position"]) if row["position"] else {}, row["error"] is not None)
     try:
         for table, rows in task.read(reading):
-            report.written[table.name] = report.written.get(table.name, 0) + _keep(warehouse, table, rows)
+            report.written[table.name] = report.written.get(table.name, 0) + keep(warehouse, table, rows)
         row.update(_FINE, last_read_at=now)
     except SourceError as error:
         fail(row, error, now)
@@ -102,7 +102,7 @@ def _read(warehouse: Warehouse, task: Task, row: Row, now: datetime, report: Gat
     row["note"] = reading.note
 
 
-def _keep(warehouse: Warehouse, table: Table, rows: pa.Table) -> int:
+def keep(warehouse: Warehouse, table: Table, rows: pa.Table) -> int:
     """Add rows, and restate those whose key is there; returns how many were new or differ."""
     if not rows.num_rows:
         return 0

@@ -10,6 +10,7 @@ from random import Random
 
 from monitoring_platform.demo import truth as told
 from monitoring_platform.demo import writing
+from monitoring_platform.demo.billing import bill
 from monitoring_platform.demo.events import DAY, EXTRA_COLUMN, Json, iso, rearranged_arrow_table
 from monitoring_platform.demo.fleet import OWNERS, Fleet
 from monitoring_platform.demo.history import live
@@ -22,7 +23,7 @@ BROKEN_LOG = "broken_export"
 
 
 def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 7, end: datetime) -> Json:
-    """Write logs, delta_logs, monitoring.yaml and truth.json into `folder`; returns the truth.
+    """Write logs, delta_logs, billing, monitoring.yaml and truth.json into `folder`; returns the truth.
 
     The same arguments give the same logs. `end` is the time (with zone) at which the logs stop. A demo that was
     written before is replaced, with the warehouse that was made of it; folders of that name without a truth.json
@@ -49,6 +50,7 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 
         "quarantined": sum(len(problem["details"].get("lines", ())) for problem in in_files),
         "planted": problems,
         "secrets": fleet.secrets,
+        **bill(folder / "billing", journals, window),
         **_told_per_pipeline(journals),
     }
     writing.write_settings(folder / "monitoring.yaml", OWNERS)
@@ -59,7 +61,7 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 14, seed: int = 
 def _clear(folder: Path) -> None:
     """Make room for a new demo, in place of an older one if there is one."""
     is_demo = (folder / "truth.json").exists()
-    places = [folder / name for name in ("logs", "delta_logs", "warehouse")]
+    places = [folder / name for name in ("logs", "delta_logs", "billing", "warehouse")]
     taken = [place for place in places if place.exists()]
     if taken and not is_demo:
         raise FileExistsError(f"{taken[0]} exists and was not written by the demo: choose another folder")

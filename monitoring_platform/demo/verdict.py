@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from monitoring_platform.demo.events import Json
@@ -75,6 +76,7 @@ def _pairs(truth: Json, warehouse: Warehouse) -> Iterator[tuple[str, Pair]]:
     yield "user actions", _user_actions(truth, warehouse)
     yield "notices and hooks", _notices(truth, warehouse)
     yield "schema drift", _drift(truth, warehouse)
+    yield "costs", _costs(truth, warehouse)
 
 
 # Reading both sides
@@ -316,3 +318,21 @@ def _drift(truth: Json, warehouse: Warehouse) -> Pair:
         for what, number in plant["details"].get("drift", {}).items()
     }
     return told, _found(warehouse, "schema_drift", ("events",))
+
+
+# What it cost
+
+
+def _costs(truth: Json, warehouse: Warehouse) -> Pair:
+    """By pipeline and outcome of updates, or maintenance; and what has no price."""
+    told: Facts = {
+        (pipeline, what): Decimal(cost) for pipeline, costs in truth["costs"].items() for what, cost in costs.items()
+    }
+    told[("unpriced",)] = Decimal(truth["unpriced"])
+    found: Facts = defaultdict(Decimal)
+    for row in _table(warehouse, "pipeline_costs"):
+        if row["unpriced_reason"]:
+            found[("unpriced",)] += row["usage_quantity"]
+        else:
+            found[row["pipeline_id"], row["outcome"] or row["kind"]] += row["cost"]
+    return told, dict(found)

@@ -230,6 +230,7 @@ def write_settings(path: Path, owners: dict[str, str]) -> None:
     path.write_text(
         "warehouse:\n  path: ./warehouse\n"
         "sources:\n  - type: files\n    path: ./logs\n  - type: delta\n    path: ./delta_logs/*\n"
+        "costs:\n  usage: ./billing/usage.parquet\n  list_prices: ./billing/list_prices.csv\n"
         f"pipelines:\n  settings:\n{settings}",
         encoding="utf-8",
     )

@@ -29,8 +29,8 @@ near AS (
   JOIN free_runs j ON j.pipeline_id = a.pipeline_id
                   AND abs(unix_micros(j.started_at) - unix_micros(a.start_ts)) < 300000000
   WHERE a.place = 1 AND a.task_run_id IS NULL AND (a.job_id IS NULL OR a.job_id = j.job_id)
-    AND NOT coalesce(a.cause IN ('USER_ACTION', 'SERVICE_UPGRADE', 'SCHEMA_CHANGE', 'INFRASTRUCTURE_MAINTENANCE'),
-                     false)
+    AND NOT coalesce(a.cause IN ('USER_ACTION', 'RETRY_ON_FAILURE', 'SERVICE_UPGRADE', 'SCHEMA_CHANGE',
+                                 'INFRASTRUCTURE_MAINTENANCE'), false)
 ),
 found AS (
   SELECT pipeline_id, update_id, request_id, place, job_run_id, task_run_id, 'exact' AS method FROM exact

@@ -82,6 +82,7 @@ def _has_input(warehouse: Warehouse, mart: Mart, types: frozenset[str]) -> bool:
 def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks, types: frozenset[str]) -> int:
     latest = warehouse.version(contracts.UNION)
     reached = [latest, *(mark for name in mart.inputs if name in BY_NAME and (mark := marks.of(name)))]
+    warehouse.create([STOCK[name] for name in mart.context])
     versions = {**NewsDesk(warehouse, marks, latest).versions(mart), **_fixed_versions(warehouse, mart)}
     if _has_input(warehouse, mart, types):
         _whole_inputs(warehouse, mart)

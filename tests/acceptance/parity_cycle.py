@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from monitoring_platform.config import load
+from monitoring_platform.cycle.context import keep
 from monitoring_platform.marts.refresh import MARTS, rebuild
 from monitoring_platform.marts.registry import TABLES
-from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.contracts import CONTEXT_TABLES, JOB_RUNS, KNOWN_UPDATES, STANDING
 from monitoring_platform.warehouse.maintenance import maintain
 from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import NOW, Site
@@ -98,10 +99,19 @@ def site(folder: Path, engine: dict[str, Any], warehouse: Path) -> Site:
         "ingest: {max_concurrent_streams: 1}\n"
         "sources:\n"
         "  - {type: files, path: ./sources/files}\n"
-        "  - {type: delta, path: './sources/delta/*'}\n",
+        "  - {type: delta, path: './sources/delta/*'}\n"
+        "costs: {usage: './sources/billing/usage*.csv', list_prices: ./sources/billing/prices.csv}\n",
         encoding="utf-8",
     )
     return Site(folder, open_warehouse(load(file)))
+
+
+def learn(place: Site) -> None:
+    """What a workspace would have said."""
+    place.warehouse.create(CONTEXT_TABLES)
+    for table in (KNOWN_UPDATES, JOB_RUNS):
+        rows = pq.read_table(place.folder / "sources" / "context" / f"{table.name}.parquet", schema=table.schema)
+        keep(place.warehouse, table, rows)
 
 
 def dump(place: Site, folder: Path) -> None:
@@ -164,6 +174,7 @@ def main(engine_json: str, deliveries: Path, folder: Path, out: Path) -> None:
     report["seconds_to_start"] = round(time.perf_counter() - started, 1)
     for number, delivery in enumerate(sorted(deliveries.iterdir()), start=1):
         shutil.copytree(delivery, folder / "sources", dirs_exist_ok=True)
+        learn(place)
         started = time.perf_counter()
         read, united, refreshed = place.cycle(NOW + timedelta(hours=number))
         report[delivery.name] = {

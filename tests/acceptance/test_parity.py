@@ -6,6 +6,7 @@ initial cycle, two increments, a rebuild of every mart. Columns are compared wit
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +27,7 @@ from deltalake import write_deltalake
 
 from monitoring_platform.config import Engine
 from monitoring_platform.marts.registry import MARTS, TABLES
-from monitoring_platform.warehouse.contracts import STANDING
+from monitoring_platform.warehouse.contracts import JOB_RUNS, KNOWN_UPDATES, STANDING
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version, session
 from tests.acceptance.parity_cycle import AVOIDED, RELIED_ON
 from tests.conftest import EVENT_LOGS, Site, event, flow, state
@@ -430,6 +432,115 @@ def repeats() -> tuple[list[Row], list[Row], list[Row]]:
     return first, second, third
 
 
+def at(seconds: float) -> datetime:
+    """A time as `event` counts them."""
+    return datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=seconds)
+
+
+def known_updates() -> tuple[list[Row], list[Row], list[Row]]:
+    """Updates that a log has, that none has, of a pipeline without a log, older than its log; one gets its task."""
+
+    def known(pipeline: str, update: str, seconds: float, **more: Any) -> Row:
+        row = {"pipeline_id": pipeline, "update_id": update, "created_at": at(seconds), "known_from": ["listing"]}
+        return {**row, "source": "prod", "first_known_at": at(90_000), **more}
+
+    said = {"ended_at": at(30), "request_id": "r", "state": "FAILED", "update_type": "REFRESH"}
+    first = [
+        known("chain", "a1", 0, trigger_type="JOB_TASK", **said),
+        known("chain", "lost", 60, **said, trigger_type="API_CALL"),
+        known("ghost", "g1", 0, state="COMPLETED"),
+        known("updates", "old", -86_400, known_from=["timeline", "updates"]),
+    ]
+    second = [known("chain", "c1", 500, job_id="7", task_run_id="71"), known("ghost", "g2", 9)]
+    return first, second, [known("chain", "lost", 60, **{**said, "state": "CANCELED"}, trigger_type="API_CALL")]
+
+
+def job_runs() -> tuple[list[Row], list[Row], list[Row]]:
+    """Runs near two requests of `chain`; one turns out to have started the other request, one ends later."""
+
+    def run(number: int, seconds: float, end: float | None, **more: Any) -> Row:
+        times = {"started_at": at(seconds), "run_start_time": at(seconds - 5)}
+        ends = {"run_end_time": at(end), "task_end_time": at(end - 1)} if end else {}
+        results = {"result_state": "SUCCESS", "task_result_state": "SUCCESS"} if end else {}
+        ids = {"job_run_id": f"{number}0", "task_run_id": f"{number}1", "job_id": str(number), "pipeline_id": "chain"}
+        named = {"job_name": "näm €", "task_key": "t", "trigger": "PERIODIC", "job_tags": "{}", "pipeline_tags": "{}"}
+        return {**ids, **named, **times, **ends, **results, **more}
+
+    first = [run(7, 10.5, 50), run(9, 480, None), run(8, 200, 300, job_tags='{"a":"b"}')]
+    return first, [run(12, 3, 9)], [run(9, 480, 900)]
+
+
+def usage() -> tuple[list[Row], list[Row], list[Row]]:
+    """Long fractions, changing prices, corrections, no price, two currencies, updates known and unknown."""
+
+    def used(number: int, quantity: str, seconds: float = 0, **more: Any) -> Row:
+        day = at(seconds).date().isoformat()
+        times = {"usage_start_time": at(seconds).isoformat(), "usage_end_time": at(seconds + 3600).isoformat()}
+        billed = {"sku_name": "DLT", "cloud": "AWS", "usage_unit": "DBU", "billing_origin_product": "DLT"}
+        ids = {"dlt_pipeline_id": "chain", "dlt_update_id": "a1", "dlt_maintenance_id": "", "workspace_id": "1"}
+        about = {"account_id": "acc", "record_type": "ORIGINAL", "custom_tags": "{}", "ingestion_date": day}
+        return {
+            "record_id": f"r{number}",
+            "usage_quantity": quantity,
+            **times,
+            "usage_date": day,
+            **billed,
+            **ids,
+            **about,
+            **more,
+        }
+
+    first = [
+        *(used(i, f"0.{7**i:018}", 13 * i, dlt_update_id=("a1", "a2", "b1", "")[i % 4]) for i in range(20)),
+        used(30, "2.000000000000500000", 1800),
+        used(31, "1", sku_name="SQL", billing_origin_product="SQL"),
+        used(32, "1", sku_name="BOTH", cloud="AZURE"),
+        used(33, "1", sku_name="NONE", dlt_update_id="", dlt_maintenance_id="m"),
+    ]
+    second = [used(30, "-2.0000000000005", 1800, record_type="RETRACTION", record_id="r30-"), used(40, "3.3", 90_000)]
+    return first, second, [used(41, "5", -864_000, dlt_update_id="c1"), used(0, "0.5")]
+
+
+def prices() -> list[Row]:
+    """A price that changes at seconds 0 and 2400, prices in two currencies, a promotion."""
+    price = {"sku_name": "DLT", "cloud": "AWS", "usage_unit": "DBU", "currency_code": "USD"}
+    return [
+        {**price, "price_start_time": "2025-01-01", "price_end_time": at(0).isoformat(), "pricing.default": "0.07"},
+        {**price, "price_start_time": at(0).isoformat(), "pricing.default": "0.30000000000000001"},
+        {
+            **price,
+            "price_start_time": at(2400).isoformat(),
+            "pricing.default": "0.55",
+            "effective_price": "0.1234567891",
+        },
+        {**price, "sku_name": "SQL", "price_start_time": "2025-01-01", "pricing.default": "0.7"},
+        *(
+            {**price, "sku_name": "BOTH", "cloud": "AZURE", "currency_code": code, "pricing.default": "1"}
+            for code in ("USD", "EUR")
+        ),
+    ]
+
+
+def write_csv(file: Path, rows: list[Row]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.DictWriter(opened, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def deliver_context(deliveries: Path) -> None:
+    """What a workspace says beside the logs, and exports of billing."""
+    for make, table in ((known_updates, KNOWN_UPDATES), (job_runs, JOB_RUNS)):
+        for number, rows in zip(CYCLES, make(), strict=True):
+            file = deliveries / number / "context" / f"{table.name}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
+    for number, rows in zip(CYCLES, usage(), strict=True):
+        write_csv(deliveries / number / "billing" / f"usage-{number}.csv", rows)
+    write_csv(deliveries / "1" / "billing" / "prices.csv", prices())
+
+
 def table_rows(*numbers: int) -> pa.Table:
     """Rows of a Delta log in table shape: typed time, origin as struct, details as text."""
     return pa.table(
@@ -487,6 +598,7 @@ def deliver(folder: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(lines)
     deliver_tables(folder)
+    deliver_context(deliveries)
     for place, file in enumerate(sorted(f for f in deliveries.rglob("*") if f.is_file())):
         os.utime(file, (1_700_000_000 + place, 1_700_000_000 + place))  # cursors hold it
     return deliveries
@@ -584,8 +696,14 @@ def assert_same(one: Ran, other: Ran, moment: str) -> None:
 
 #: Columns that the deliveries leave null, by table.
 SPARSE = {
+    "context_reads": ["note"],
     "dataset_definitions": ["schema_name"],
     "dataset_schemas": ["comment"],
+    "pipelines": [
+        *("remedy_sql", "workspace", "creator", "run_as", "catalog", "schema", "event_log_table", "continuous"),
+        *("development", "serverless", "channel", "edition", "deleted", "predecessor_id"),
+    ],
+    "source_logs": ["facts", "coverage", "remedy_sql"],
     "pipeline_activity": ["usual_seconds_before"],
     "pipeline_health": ["usual_seconds_before"],
     "recompute_watch": ["until_ts"],
