@@ -18,8 +18,11 @@ from monitoring_platform.orchestration.schedules import make_safety_net
 from monitoring_platform.orchestration.sensors import make_pipeline_updates
 
 
-def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
-    """All definitions. The configuration is the file named by MONITORING_CONFIG, else ./monitoring.yaml."""
+def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False) -> dg.Definitions:
+    """All definitions. The configuration is the file named by MONITORING_CONFIG, else ./monitoring.yaml.
+
+    With a section `remote` the same assets and checks are one step that runs there, unless `here`.
+    """
     path = default_config_path()
     settings = load(path) if path.exists() else None
     schedule = settings.schedule if settings else Schedule(enabled=False)
@@ -32,6 +35,17 @@ def build_defs(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
         [key.to_user_string() for asset in context for key in asset.keys],
         [view.name for view in views],
     )
+    if settings and settings.remote and not here:
+        from monitoring_platform.orchestration.remote import Cluster, make_remote
+
+        assets = [*ASSETS, *context, *([make_own_views(views)] if views else [])]
+        return dg.Definitions(
+            assets=[make_remote(assets, list(health_checks.check_specs))],
+            jobs=[refresh],
+            schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled, is_remote=True)],
+            resources={"cluster": Cluster(config_path=str(path)), **(resources or {})},
+            executor=dg.in_process_executor,
+        )
     return dg.Definitions(
         assets=[*ASSETS, *context, *([make_own_views(views)] if views else [])],
         asset_checks=[health_checks],

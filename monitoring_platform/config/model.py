@@ -477,6 +477,35 @@ class Schedule(_Model):
         return value
 
 
+class Remote(_Model):
+    """A cycle that Dagster launches on a Databricks cluster, instead of one here."""
+
+    source: _Text
+    """Name of the workspace source whose credentials launch it."""
+    config_path: _Text
+    """Configuration of the cycle there, a path that the cluster sees: /Workspace/… or /Volumes/…"""
+    volume: _Text
+    """Volume for messages between here and there: /Volumes/catalog/schema/volume."""
+    task: dict[str, Any]
+    """Cluster and libraries as the Jobs API takes them: new_cluster or existing_cluster_id, and the wheel."""
+    poll_seconds: Annotated[_Float, Field(gt=0)] = 10.0
+    """Seconds between two looks at the run."""
+
+    @field_validator("volume", "config_path")
+    @classmethod
+    def _is_a_place_there(cls, value: str) -> str:
+        if not value.startswith("/"):
+            raise wrong("must be an absolute path, as the cluster sees it")
+        return value.rstrip("/")
+
+    @field_validator("task")
+    @classmethod
+    def _has_a_cluster(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if len(value.keys() & {"new_cluster", "existing_cluster_id"}) != 1:
+            raise wrong("needs a cluster. Give either 'new_cluster' or 'existing_cluster_id'")
+        return value
+
+
 class Redaction(_Model):
     """What is made unreadable before it is stored."""
 
@@ -513,6 +542,8 @@ class Settings(_Model):
     """Tables of one's own."""
     schedule: Schedule = Schedule()
     """When the platform runs by itself."""
+    remote: Remote | None = None
+    """Where Dagster runs the cycle, if not here."""
     redaction: Redaction = Redaction()
     """What is made unreadable before it is stored."""
     time_zone: str = "UTC"
@@ -544,6 +575,14 @@ class Settings(_Model):
                 problem = f"is also the name of {info.field_name}[{first}]. Give one of them another 'name'"
                 raise wrong(problem, index, "name")
         return entries
+
+    @model_validator(mode="after")
+    def _remote_is_a_workspace(self) -> "Settings":
+        names = [source.name for source in self.sources if isinstance(source, WorkspaceSource)]
+        if self.remote is not None and self.remote.source not in names:
+            problem = f"names no workspace source. Write one of: {', '.join(names) or '(there is none)'}"
+            raise wrong(problem, "remote", "source")
+        return self
 
     @property
     def config_path(self) -> Path:

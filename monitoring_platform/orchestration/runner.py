@@ -52,7 +52,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     if settings.engine.name == "spark":
         require_java()
     started = time.monotonic()
-    job = build_defs().resolve_job_def(REFRESH)
+    job = build_defs(here=True).resolve_job_def(REFRESH)
     config: dict[str, Any] = {"now": now} if now else {}
     told = [name for name in ("pipelines", "workspace_context", "health_checks") if job.has_node_named(name)]
     with dg.DagsterInstance.from_config(str(prepare_home(settings))) as instance:

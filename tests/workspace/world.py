@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 import pyarrow as pa
@@ -17,9 +17,12 @@ import pyarrow as pa
 from tests.workspace import api, shapes, system
 from tests.workspace.model import Job, Pipeline, Principal, Relation, Warehouse
 from tests.workspace.refusal import Refusal
-from tests.workspace.server import Call, Faults, serve
+from tests.workspace.server import Call, Faults, Route, serve
 from tests.workspace.shapes import Json
 from tests.workspace.statements import Statement
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Workspace:
         self._tokens: dict[str, _Token] = {}
         self._cached: dict[str, pa.Table] = {}
         self._catalog: dict[str, Relation] | None = None
-        self._server = serve(self, api.ROUTES)
+        self._server = serve(self, self.routes)
 
     @property
     def host(self) -> str:
@@ -76,7 +79,12 @@ class Workspace:
         self._server.shutdown()
         self._server.server_close()
 
-    def __enter__(self) -> Workspace:
+    @property
+    def routes(self) -> list[Route]:
+        """The calls that it answers."""
+        return api.ROUTES
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *reason: object) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import requests
+from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import RealClock
 from databricks.sdk.config import Config
 from databricks.sdk.core import ApiClient
@@ -93,6 +94,10 @@ class Workspace(NamedTuple):
     def url(self) -> str:
         """Its address. Raises SourceError if there are no credentials."""
         return self._attempt(lambda: str(_connected(self).config.host))
+
+    def sdk(self) -> WorkspaceClient:
+        """The SDK's client with these credentials, for what is no reading: launching a cycle there."""
+        return WorkspaceClient(config=_connected(self).config)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a GET. Raises SourceError."""
