@@ -39,7 +39,7 @@ docs: setup
 
 # Writes the lock anew (needs uv); no address of a package index gets into it.
 lock:
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.10 --generate-hashes \
+	uv pip compile pyproject.toml --group dev --all-extras --universal --python-version 3.10 --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
 
 clean:
