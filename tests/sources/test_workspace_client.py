@@ -14,7 +14,8 @@ import pytest
 from pydantic import SecretStr
 
 from monitoring_platform.sources.base import NeedsEngine, SourceError
-from monitoring_platform.sources.workspace.client import NoSql, Workspace
+from monitoring_platform.sources.workspace.client import Workspace
+from monitoring_platform.sources.workspace.statements import NoSql
 from tests.workspace import Principal, Warehouse
 from tests.workspace import Workspace as StandIn
 

@@ -20,11 +20,12 @@ from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.diagnosis import Diagnosis
 from monitoring_platform.sources.workspace import paths, refusals, remedies
 from monitoring_platform.sources.workspace.by_time import advance
-from monitoring_platform.sources.workspace.client import NoSql, Workspace
+from monitoring_platform.sources.workspace.client import Workspace
 from monitoring_platform.sources.workspace.discovery import discover
 from monitoring_platform.sources.workspace.examine import examine
 from monitoring_platform.sources.workspace.filters import Filter
 from monitoring_platform.sources.workspace.paths import Ask, SqlLog
+from monitoring_platform.sources.workspace.statements import NoSql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,9 @@ from monitoring_platform.event_log.normalise import Delivered
 from monitoring_platform.event_log.table_shape import delivered
 from monitoring_platform.event_log.values import as_dict, to_id, to_instant
 from monitoring_platform.sources.base import SourceError
-from monitoring_platform.sources.workspace.client import Value, Workspace
+from monitoring_platform.sources.workspace.client import Workspace
 from monitoring_platform.sources.workspace.remedies import parts_of, qualified, quoted
+from monitoring_platform.sources.workspace.statements import Value
 from monitoring_platform.sources.workspace.tally import MONTH, Stamps
 
 Ask = Callable[[str, Mapping[str, Value]], pa.Table]
