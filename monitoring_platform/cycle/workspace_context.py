@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
@@ -206,7 +207,9 @@ class _Context(NamedTuple):
 
 
 def _digest(facts: Row) -> str:
-    return " ".join(f"{update['update_id']}:{update['state']}" for update in facts.get("updates") or ())
+    """Changes with the latest updates and their states."""
+    told = [[update["update_id"], update["state"]] for update in facts.get("updates") or ()]
+    return hashlib.sha256(orjson.dumps(told)).hexdigest()[:12]
 
 
 def _still_open(before: dict[str, str], runs: list[Row]) -> dict[str, str]:

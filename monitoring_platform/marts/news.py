@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from monitoring_platform.event_log.schema import TIMESTAMP
 from monitoring_platform.marts.registry import BY_NAME, PIPELINE_RUNS, STOCK, Mart
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.contracts import CONTEXT
@@ -80,12 +82,13 @@ class NewsDesk:
         return {f"{mart.name} < {name}": self._versions[name] for name in names}
 
     def _touched_by(self, name: str, since: Mark | None) -> pa.Table:
-        """Pipelines and days of what was added to a table of the context."""
+        """Pipelines and days of what was added to a table of context; a day earlier, for updates begun just before."""
         if (name, since) not in self._context:
             window = str(CONTEXT[name])
             added, _ = self._warehouse.added(STOCK[name], since)
             rows = added.columns(["pipeline_id", window])
-            days = pc.fill_null(rows[window].cast(pa.date32()).cast(pa.string()), "1970-01-01")
+            days = pc.subtract(rows[window].cast(TIMESTAMP), timedelta(days=1)).cast(pa.date32()).cast(pa.string())
+            days = pc.fill_null(days, "1970-01-01")
             found = {"pipeline_id": rows["pipeline_id"], "event_date": days}
             touched = pa.table(found).group_by(list(found)).aggregate([])
             self._context[name, since] = pa.concat_tables([_SCHEMA.empty_table(), touched], promote_options="default")

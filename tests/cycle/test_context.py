@@ -308,6 +308,22 @@ def test_history_stays_and_open_runs_end(
     assert site.row("jobs_stats") == row
 
 
+def test_a_run_of_next_week_that_becomes_known_later(
+    workspace: Workspace, monitor: Principal, site_of: Callable[..., Site]
+) -> None:
+    """R-JOB-03: an update of Sunday 23:58, a run of Monday 0:01 that is told after the update was taken in."""
+    monday = datetime(2026, 1, 5, tzinfo=timezone.utc)
+    events = logs.update("p", "sales", monday - 2 * MINUTE, "u")
+    workspace.pipeline("sales", id="p", events=events).grant(monitor, "CAN_VIEW")
+    workspace.job(6, "long ago").run(60, monday - 48 * HOUR, monday, ["p"])
+    site = site_of("jobs: {enabled: true}\n")
+    site.cycle(monday + HOUR)
+    assert site.rows("jobs_stats") == []
+    workspace.job(7, "weekly").run(70, monday + MINUTE, monday + HOUR, ["p"])
+    site.cycle(monday + 2 * HOUR)
+    assert site.row("jobs_stats")["job_name"] == "weekly"
+
+
 # ---- money ----
 
 
