@@ -260,7 +260,11 @@ def _wanted(pair: tuple[Source, Log], rows: dict[str, Row], pipeline_ids: list[s
     """Whether a log with news may hold events of the selected pipelines."""
     source, log = pair
     row = rows[log.location]
-    if pipeline_ids is None or row["error"]:
+    if pipeline_ids is None:
+        return True
+    if log.facts is not None:
+        return log.pipeline_id in pipeline_ids
+    if row["error"]:
         return True
     known = set(row["pipeline_ids"])
     if not known.intersection(pipeline_ids):

@@ -21,6 +21,8 @@ SOURCE = "source"  # kind of the row that stands for a source whose logs cannot 
 INCLUDE_AGAIN = "remove it from pipelines.exclude to ingest it again"
 #: What keeps a log from being read until somebody acts. Another log of the same pipeline may do.
 _CLOSED = frozenset({"log_not_published", "no_grant", "not_owner", "excluded"})
+#: States of a pipeline whose log is not read now.
+NOT_READ = _CLOSED | {"unreadable", "rate_limited"}
 _SETTINGS = ("catalog", "continuous", "development", "serverless", "channel", "edition")
 _LONG_AGO = datetime(1, 1, 1, tzinfo=timezone.utc)
 

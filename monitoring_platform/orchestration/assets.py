@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.cycle.context import gather
 from monitoring_platform.cycle.ingest import Ingested, ingest
+from monitoring_platform.cycle.ledger import NOT_READ
 from monitoring_platform.cycle.union import unite
 from monitoring_platform.marts.lineage import shipped
 from monitoring_platform.marts.own import OwnView, refresh_views
@@ -53,11 +54,15 @@ def _ingest(
     with _writing(warehouse):
         report = ingest(warehouse, now, pipeline_ids=pipeline_ids, force=force, progress=_log.info)
         rows = warehouse.arrow(contracts.PIPELINES).to_pylist()
-    known = {row["pipeline_id"]: row for row in rows if row["pipeline_id"] not in (row["logs"] or ())}
+    known = {
+        row["pipeline_id"]: row
+        for row in rows
+        if row["pipeline_id"] not in (row["logs"] or ()) and (row["state"] != "excluded" or row["first_event_ts"])
+    }
     register(context.instance, known)
     for pipeline_id in sorted({*report.events, *(pipeline_ids or ())} & known.keys()):
         row = known[pipeline_id]
-        if row["state"] != "unreadable":
+        if row["state"] not in NOT_READ:
             context.log_event(
                 dg.AssetMaterialization(
                     LANDING_KEY,
@@ -125,10 +130,11 @@ def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: 
 def pipeline_event_log(context: dg.AssetExecutionContext, platform: Platform) -> Any:
     selected = list(context.partition_keys)
     report = _ingest(context, platform.warehouse(), clock(None), selected, force=True)
-    if report.failed:
+    not_read = {**report.failed, **report.closed}
+    if not_read:
         raise dg.Failure(
-            description=f"{len(report.failed)} of {report.logs} logs could not be read; the others are done. "
-            + "; ".join(f"{location}: {reason}" for location, reason in sorted(report.failed.items())),
+            description=f"{len(not_read)} of {report.logs} logs could not be read; the others are done. "
+            + "; ".join(f"{location}: {reason}" for location, reason in sorted(not_read.items())),
             metadata=_report_metadata(report),
             allow_retries=False,
         )

@@ -3,7 +3,7 @@
 A source lists its logs and reads what is new in one of them since a cursor. Sources are only ever read. A cursor is a
 small JSON object that belongs to the source, with the `position` it stands for (None inside a log). It is valid after
 every chunk; reading again from an older one only delivers rows once more, and the union keeps each once. A new access
-path is one module with one class of this shape and one line in `sources/__init__.py`.
+path is one module with one class of this shape and one case in `sources/__init__.py`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from monitoring_platform.sources.base import Chunk, Cursor, Facts
 from monitoring_platform.sources.workspace.paths import Batch, Span, Spot
 from monitoring_platform.sources.workspace.tally import HOUR, MONTH, Stamps, Tally
 
+_REMEMBERED = 1000  # ids of one time, so that a cursor stays small: more are delivered twice and the union drops them
+
 
 def advance(
     facts: Facts,
@@ -113,8 +115,8 @@ def _last(rows: Stamps, spot: Spot | None) -> Spot | None:
     micros, id_ = timed[-1]
     if spot is not None and micros < spot.micros:
         return spot
-    ids = {other for time, other in timed if time == micros}
-    return Spot(micros, id_, frozenset(ids | spot.ids if spot and spot.micros == micros else ids))
+    ids = {other for time, other in timed if time == micros} | (spot.ids if spot and spot.micros == micros else set())
+    return Spot(micros, id_, frozenset(ids if len(ids) <= _REMEMBERED else ()))
 
 
 def _spot(stored: list[Any] | None) -> Spot | None:
