@@ -28,7 +28,8 @@ class ReadAhead:
 
     def __init__(self, settings: Settings, now: datetime) -> None:
         warm_up()
-        self.pool = ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("forkserver"))
+        workers = min(settings.ingest.max_concurrent_streams, os.cpu_count() or 1)
+        self.pool = ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"))
         self._reads: dict[str, Future[Any]] = {}
         self._lock = threading.Lock()
         self._is_over = False

@@ -353,8 +353,10 @@ def _read_all(
         waiters = stack.enter_context(ThreadPoolExecutor(streams, "wait"))  # a workspace is waited for, not computed
         engine = stack.enter_context(ThreadPoolExecutor(_engine_reads(settings), "engine"))
         stack.push(lambda kind, *_: INTERRUPTED.set() if kind else None)
+        # Processes have their next logs at hand, so that they go on while what they read is landed here.
+        most = 2 * streams if isinstance(readers, ProcessPoolExecutor) else streams
         while waiting or running:
-            while waiting and len(running) < streams:
+            while waiting and len(running) < most:
                 source, log, cursor = waiting.pop()
                 if tired := patience.lost_with(source):
                     yield log, tired
