@@ -156,8 +156,7 @@ class Refresher:
                 self._own.warehouse = self._base.for_thread()
             return self.refresh(mart)
 
-        threads = 1 if self._base.has_one_session else _THREADS
-        with ThreadPoolExecutor(threads, thread_name_prefix="marts") as pool:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="marts") as pool:
             for mart in marts:
                 done[mart.name] = pool.submit(work, mart, [done[name] for name in mart.inputs if name in done])
             for future in done.values():
