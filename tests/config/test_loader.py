@@ -445,7 +445,7 @@ frobnicate: 1
         "m.yaml:8: ingest.landing_retention_days: must be a whole number of at least 1",
         (
             "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, time_zone, tags"
         ),
     ]
 
@@ -454,7 +454,7 @@ def test_computed_settings_are_no_keys() -> None:
     assert problems(BASE + "config_path: x\n") == [
         (
             "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, time_zone, tags"
         )
     ]
 
