@@ -34,6 +34,7 @@ _UPDATE = ["pipeline_id", "update_id"]
 _NOT_STAGED = frozenset(["details", "error", "extra", "message", "origin", "drift"])
 #: How far before the first touched week a mart with a window looks: usual durations, the week before, retries.
 _LOOKBACK = timedelta(days=35)
+_FEW_PIPELINES = 50  # whose rows are read once for all marts; of more they may not fit into memory
 _MANY_PIPELINES = 500  # named in a filter; more are not worth naming
 
 
@@ -134,6 +135,7 @@ class Refresher:
         self._is_empty = not warehouse.rows(contracts.UNION)
         self._found_types: frozenset[str] | None = None
         self._staged: dict[tuple[Mark | None, Mark], tuple[Rows, dict[str, int]]] = {}
+        self._inputs: dict[tuple[object, ...], pa.Table] = {}
         self._cutoffs: dict[tuple[object, ...], datetime] = {}
 
     @property
@@ -306,11 +308,25 @@ class Refresher:
         since = cutoff - _LOOKBACK if cutoff else None
         _settings(self._warehouse, mart)
         for name in mart.inputs:
-            _view(self._warehouse, name, pipelines, since if name not in mart.uncut else None)
+            self._input(name, pipelines, since if name not in mart.uncut else None)
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         if len(pipelines) > _MANY_PIPELINES:
             rows = _matching(rows, _column(pipelines), "SEMI")
         return (rows.filter(_since(mart, cutoff)) if cutoff else rows), cutoff
+
+    def _input(self, name: str, pipelines: pa.Array, since: datetime | None) -> None:
+        """An input under its own name: rows of these pipelines, not older than `since` if its rows have a time."""
+        table = STOCK[name]
+        if len(pipelines) > _FEW_PIPELINES or "pipeline_id" not in table.schema.names:
+            _view(self._warehouse, name, pipelines, since)
+            return
+        key = (name, since, tuple(pipelines.to_pylist()))
+        with self._once:
+            if key not in self._inputs:
+                window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
+                begin = (window, since) if window and since else None
+                self._inputs[key] = self._warehouse.stored(table, None, _column(pipelines), since=begin, or_null=True)
+        self._warehouse.frame(self._inputs[key]).createOrReplaceTempView(name)
 
     def _cutoff(self, news: News) -> datetime:
         """Monday, 0:00 UTC, of the week in which the oldest touched update began."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -47,6 +50,19 @@ def prepare_home(settings: Settings) -> Path:
     return home
 
 
+@contextmanager
+def opened_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    """The Dagster instance of this configuration, whose settings may refer to DAGSTER_HOME."""
+    home, given = str(prepare_home(settings)), os.environ.get("DAGSTER_HOME")
+    os.environ["DAGSTER_HOME"] = home
+    try:
+        with dg.DagsterInstance.from_config(home) as instance:
+            yield instance
+    finally:
+        if given is None:
+            del os.environ["DAGSTER_HOME"]
+
+
 def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     """Run the job `refresh` here and now. Raises EngineUnavailable before anything is written."""
     if settings.engine.name == "spark":
@@ -55,7 +71,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     job = build_defs(here=True).resolve_job_def(REFRESH)
     config: dict[str, Any] = {"now": now} if now else {}
     told = [name for name in ("pipelines", "workspace_context", "health_checks") if job.has_node_named(name)]
-    with dg.DagsterInstance.from_config(str(prepare_home(settings))) as instance:
+    with opened_instance(settings) as instance:
         result = job.execute_in_process(
             instance=instance,
             run_config={
@@ -79,13 +95,12 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
 
 def examine_instance(settings: Settings) -> Diagnosis:
     """Whether the Dagster instance of this configuration can be used, and whether its daemon is at work."""
+    home = dagster_home(settings)
     try:
-        home = prepare_home(settings)
-        with dg.DagsterInstance.from_config(str(home)) as instance:
+        with opened_instance(settings) as instance:
             runs = instance.get_runs_count(dg.RunsFilter(job_name=REFRESH))
             daemons = instance.get_daemon_statuses()
     except Exception as error:
-        home = dagster_home(settings)
         return failed("dagster", f"{home}: {error}", f"give this user write access to {home}, or set DAGSTER_HOME")
     found = f"{home}, {runs} runs of {REFRESH}"
     if settings.schedule.enabled and not any(status.healthy for status in daemons.values()):

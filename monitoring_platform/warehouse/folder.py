@@ -75,6 +75,12 @@ class FolderWarehouse(Warehouse):
         super().__init__(settings)
         assert settings.warehouse.path is not None
         self.root: Path = settings.warehouse.path
+        self._opened: dict[str, tuple[tuple[int, int | None], DeltaTable]] = {}
+
+    def for_thread(self) -> FolderWarehouse:
+        twin = super().for_thread()
+        twin._opened = self._opened
+        return twin
 
     @property
     def _home(self) -> Path:
@@ -91,7 +97,16 @@ class FolderWarehouse(Warehouse):
         return self.root / (table if isinstance(table, str) else table.name)
 
     def open(self, table: Table | str) -> DeltaTable:
-        return DeltaTable(str(self.path(table)))
+        """The newest version; opened anew only if there is one, because that costs more than most queries."""
+        path = self.path(table)
+        version = delta_log.latest_version(path)
+        if version is None:
+            return DeltaTable(str(path))  # which says what is wrong
+        commit = (version, delta_log.commit_time(path, version))
+        known = self._opened.get(path.name)
+        if known is None or known[0] != commit:
+            self._opened[path.name] = known = (commit, DeltaTable(str(path)))
+        return known[1]
 
     # ---- what is there ----
 
@@ -136,6 +151,7 @@ class FolderWarehouse(Warehouse):
         wanted: pa.Table,
         *,
         since: tuple[str, datetime] | None = None,
+        or_null: bool = False,
         or_keys: pa.Table | None = None,
     ) -> pa.Table:
         names = list(columns or table.schema.names)
@@ -145,6 +161,8 @@ class FolderWarehouse(Warehouse):
             is_time = pa.types.is_timestamp(table.schema.field(column).type)
             limit = f"TIMESTAMPTZ '{start}'" if is_time else f"DATE '{start.date()}'"
             where = f' WHERE t."{column}" >= {limit}'
+            if or_null:
+                where += f' OR t."{column}" IS NULL'
             if or_keys is not None:
                 same = " AND ".join(f'k."{key}" = t."{key}"' for key in or_keys.column_names)
                 where += f" OR EXISTS (SELECT 1 FROM or_keys k WHERE {same})"

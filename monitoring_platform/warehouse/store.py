@@ -155,11 +155,13 @@ class Warehouse(ABC):
         wanted: pa.Table,
         *,
         since: tuple[str, datetime] | None = None,
+        or_null: bool = False,
         or_keys: pa.Table | None = None,
     ) -> pa.Table:
         """Rows that agree with a row of `wanted` in all its columns, in the contract's types.
 
-        With `since` only those that have this time or a later one in its column, or a key that is in `or_keys`.
+        With `since` only those that have this time or a later one in its column, or no time if `or_null`, or a key that
+        is in `or_keys`.
         """
 
     @abstractmethod
