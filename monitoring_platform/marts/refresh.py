@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from monitoring_platform.warehouse.duck import ask
 from monitoring_platform.warehouse.store import Mark, Marks, Warehouse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from monitoring_platform.warehouse.store import Rows
 
@@ -89,7 +90,9 @@ def _rebuild(warehouse: Warehouse, mart: Mart, marks: Marks, types: frozenset[st
         _whole_inputs(warehouse, mart)
         _settings(warehouse, mart)
         if mart.scope in ("event", "update", "day"):
-            _events(warehouse, mart, warehouse.read(contracts.UNION))
+            warehouse.read(contracts.UNION).createOrReplaceTempView("raw_events")
+            for name in _event_views(mart):
+                _shared_view(name, warehouse.spark).createOrReplaceTempView(name)
         if mart.chained:
             _siblings(warehouse, mart, mart.table.schema.empty_table())
         warehouse.overwrite(mart.table, warehouse.spark.sql(mart.sql))
@@ -183,6 +186,7 @@ class Refresher:
             if self._is_empty and not mart.context:
                 return report
             report.touched = report.written = _rebuild(warehouse, mart, self._marks, self._types())
+            self._own.__dict__.pop("shown", None)
         else:
             with self._once:
                 news = self._desk.of(mart)
@@ -248,18 +252,20 @@ class Refresher:
     # ---- rows of each scope ----
 
     def _event_rows(self, mart: Mart, news: News) -> pa.Table:
-        assert news.added is not None
-        _events(self._warehouse, mart, news.added.frame(self._warehouse.spark))
+        added = news.added
+        assert added is not None
+        self._events(mart, ("added", news.key), added.frame)
         return _collect(self._warehouse.spark.sql(mart.sql), mart.table)
 
     def _update_rows(self, mart: Mart, news: News) -> tuple[pa.Table, dict[str, int]]:
         """Rows of the touched updates, from all their events."""
         with self._once:
             staged, read = self._stage(news)
-        _events(self._warehouse, mart, staged)
+        self._events(mart, ("staged", news.key), staged)
         updates = news.updates()
         for name in mart.inputs:
-            self._warehouse.frame(self._warehouse.stored(STOCK[name], None, updates)).createOrReplaceTempView(name)
+            stored = self._warehouse.stored(STOCK[name], None, updates)
+            self._show(name, None, partial(_frame, self._warehouse, stored))
         if not mart.chained:
             return _collect(self._warehouse.spark.sql(mart.sql), mart.table), read
         cutoff = self._cutoff(news)
@@ -269,7 +275,19 @@ class Refresher:
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         return rows.filter(_since(mart, cutoff)), read
 
-    def _stage(self, news: News) -> tuple[DataFrame, dict[str, int]]:
+    def _show(self, name: str, key: object, rows: Rows) -> None:
+        """A view in this thread's session; one that is there already, by its key, is not made again. None = no key."""
+        shown = self._own.__dict__.setdefault("shown", {})
+        if key is None or shown.get(name) != key:
+            rows(self._warehouse.spark).createOrReplaceTempView(name)
+            shown[name] = key
+
+    def _events(self, mart: Mart, key: object, rows: Rows) -> None:
+        self._show("raw_events", key, rows)
+        for name in _event_views(mart):
+            self._show(name, key, partial(_shared_view, name))
+
+    def _stage(self, news: News) -> tuple[Rows, dict[str, int]]:
         """All events of the touched updates, read once for all marts: only the days on which they have events."""
         key = (news.since, news.mark)
         if key not in self._staged:
@@ -279,8 +297,7 @@ class Refresher:
             columns = [name for name in contracts.UNION.schema.names if name not in _NOT_STAGED]
             dates = [date.fromisoformat(day) for day in sorted(days)]
             self._staged[key] = self._warehouse.events_of(updates, dates, columns)
-        rows, read = self._staged[key]
-        return rows(self._warehouse.spark), read
+        return self._staged[key]
 
     def _day_rows(self, mart: Mart, days: pa.Table) -> pa.Table:
         """Rows of the touched days of the touched pipelines."""
@@ -291,7 +308,7 @@ class Refresher:
             "SELECT u.* FROM union_rows u LEFT SEMI JOIN touched_days t "
             "ON t.pipeline_id = u.pipeline_id AND CAST(t.event_date AS DATE) = u.event_date"
         )
-        _events(self._warehouse, mart, rows)
+        self._events(mart, None, lambda _: rows)
         return _collect(self._warehouse.spark.sql(mart.sql), mart.table)
 
     def _changed_pipelines(self, mart: Mart, news: News) -> pa.Array:
@@ -318,7 +335,7 @@ class Refresher:
         """An input under its own name: rows of these pipelines, not older than `since` if its rows have a time."""
         table = STOCK[name]
         if len(pipelines) > _FEW_PIPELINES or "pipeline_id" not in table.schema.names:
-            _view(self._warehouse, name, pipelines, since)
+            self._show(name, None, lambda _: _view(self._warehouse, name, pipelines, since))
             return
         key = (name, since, tuple(pipelines.to_pylist()))
         with self._once:
@@ -326,7 +343,7 @@ class Refresher:
                 window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
                 begin = (window, since) if window and since else None
                 self._inputs[key] = self._warehouse.stored(table, None, _column(pipelines), since=begin, or_null=True)
-        self._warehouse.frame(self._inputs[key]).createOrReplaceTempView(name)
+        self._show(name, key, partial(_frame, self._warehouse, self._inputs[key]))
 
     def _cutoff(self, news: News) -> datetime:
         """Monday, 0:00 UTC, of the week in which the oldest touched update began."""
@@ -400,13 +417,17 @@ class Refresher:
         self._changes[mart.name] = _Change(news.since, pipelines)
 
 
-def _events(warehouse: Warehouse, mart: Mart, rows: DataFrame) -> None:
-    """The views that SQL over events reads: `events` with their place in the order, and those it names of `views/`."""
-    rows.createOrReplaceTempView("raw_events")
-    warehouse.spark.sql(view("events")).createOrReplaceTempView("events")
-    for name in ("batches", "rule_batches"):
-        if f"FROM {name}" in mart.sql:
-            warehouse.spark.sql(view(name)).createOrReplaceTempView(name)
+def _event_views(mart: Mart) -> list[str]:
+    """Of the views over `raw_events`: `events` with their place in the order, and those that the SQL names."""
+    return ["events", *(name for name in ("batches", "rule_batches") if f"FROM {name}" in mart.sql)]
+
+
+def _frame(warehouse: Warehouse, rows: pa.Table, _: SparkSession) -> DataFrame:
+    return warehouse.frame(rows)
+
+
+def _shared_view(name: str, spark: SparkSession) -> DataFrame:
+    return spark.sql(view(name))
 
 
 def _whole_inputs(warehouse: Warehouse, mart: Mart) -> None:
@@ -445,8 +466,8 @@ def _siblings(warehouse: Warehouse, mart: Mart, rows: pa.Table) -> None:
     warehouse.frame(rows.select(columns)).createOrReplaceTempView("siblings")
 
 
-def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime | None) -> None:
-    """A table under its own name: rows of these pipelines, and not older than `since` if its rows have a time."""
+def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime | None) -> DataFrame:
+    """A table: rows of these pipelines, and not older than `since` if its rows have a time."""
     from pyspark.sql.functions import col
 
     rows = warehouse.read(STOCK[name])
@@ -455,7 +476,7 @@ def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime 
     window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
     if since is not None and window:
         rows = rows.where(f"{window} >= TIMESTAMP'{since:%Y-%m-%d %H:%M:%S}Z' OR {window} IS NULL")
-    rows.createOrReplaceTempView(name)
+    return rows
 
 
 def _since(mart: Mart, cutoff: datetime) -> Any:
@@ -486,6 +507,8 @@ def write_difference(warehouse: Warehouse, table: Table, new: pa.Table, old: pa.
 
 def differences(new: pa.Table, old: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
     """Rows of `new` that `old` does not hold, and rows of `old` whose key `new` does not hold."""
+    if not old.num_rows:
+        return new, old
     changed = ask("SELECT * FROM new_rows EXCEPT SELECT * FROM old_rows", new_rows=new, old_rows=old)
     return changed.cast(new.schema), _matching(old, new.select(list(keys)), "ANTI")
 

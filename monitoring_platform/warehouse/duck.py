@@ -32,6 +32,16 @@ def hold(con: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
     con.unregister("_arrow")
 
 
+def hold_none(con: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> str:
+    """The name of a table without rows that has these columns; made once for each connection."""
+    empty = f"_no_{name}_{hash(schema) & 0xFFFFFFFF:x}"
+    try:
+        con.table(empty)
+    except duckdb.CatalogException:
+        hold(con, empty, schema.empty_table())
+    return empty
+
+
 def ask(sql: str, **tables: pa.Table) -> pa.Table:
     """A query over Arrow tables."""
     con = kept()

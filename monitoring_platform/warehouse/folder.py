@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KEEP_VERSIONS = timedelta(days=7)  # time travel and slow readers
 _MESSAGE_BYTES = 32 * 1024 * 1024
-_NEWEST_FILES = 20
+_NEWEST_FILES = 8
 _SMALL_FILES = 8  # of one day or one mart, before they are compacted
 _ROW_GROUP = 16_384  # rows: small enough that one pipeline's rows are a few groups of a day
 
@@ -131,8 +131,16 @@ class FolderWarehouse(Warehouse):
         """The table as an Arrow dataset in the contract's types, whoever wrote its files; empty if there is none."""
         if not self.exists(table):
             return ds.dataset(table.schema.empty_table())
-        options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")  # as Spark writes times by default
-        return self.open(table).to_pyarrow_dataset(parquet_read_options=options, schema=table.schema)
+        # INT96 is how Spark writes times by default. A dataset of delta-rs has an expression for the statistics of
+        # each file, and to make those takes longer than to read.
+        parquet = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+        parts = pa.schema([table.schema.field(name) for name in table.partition_by])
+        return ds.dataset(
+            self.open(table).file_uris(),
+            schema=table.schema,
+            format=parquet,
+            partitioning=ds.partitioning(parts, flavor="hive") if parts else None,
+        )
 
     def arrow(
         self, table: Table, columns: Sequence[str] | None = None, only: Mapping[str, Sequence[Any]] | None = None
@@ -174,8 +182,7 @@ class FolderWarehouse(Warehouse):
 
     def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> list[str]:
         """A view over the data files: the contract's columns and types, whatever older files lack."""
-        duck.hold(con, f"_no_{table.name}", table.schema.empty_table())
-        parts = [f'SELECT * FROM "_no_{table.name}"']
+        parts = [f'SELECT * FROM "{duck.hold_none(con, table.name, table.schema)}"']
         files: list[str] = self.open(table).file_uris() if self.exists(table) else []
         if files:
             listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
