@@ -71,10 +71,11 @@ def _settings(config: Path | None) -> Settings:
 
 def _warehouse(config: Path | None) -> Warehouse:
     from monitoring_platform.warehouse.opening import open_warehouse
+    from monitoring_platform.warehouse.session import EngineUnavailable
 
     try:
         return open_warehouse(_settings(config))
-    except NotImplementedError as error:
+    except EngineUnavailable as error:
         _stop(str(error))
 
 

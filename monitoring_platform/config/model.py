@@ -102,6 +102,9 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
+_VARIABLE_ONLY = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
+
+
 class Warehouse(_Model):
     """Where the platform keeps its tables: a folder, or a schema of a catalog."""
 
@@ -128,7 +131,7 @@ class Engine(_Model):
     master: _Text = "local[*]"
     """Spark master; used by `spark` only."""
     url: str | None = None
-    """Address of the server, `sc://host:port`; used by `connect` only."""
+    """Address of the server, `sc://host:port`, with a token only as `;token=${VARIABLE}`; used by `connect` only."""
     conf: _Texts = {}
     """Spark settings for the session."""
 
@@ -136,6 +139,14 @@ class Engine(_Model):
     @classmethod
     def _short_form(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _token_is_a_reference(cls, value: Any) -> Any:
+        written = value.raw.get("url") if isinstance(value, Section) else None
+        if written and any(not _VARIABLE_ONLY.fullmatch(token) for token in re.findall(r"(?i);token=([^;]*)", written)):
+            raise wrong("must not hold a token. Write ;token=${NAME}, and set that environment variable", "url")
+        return value
 
     @model_validator(mode="after")
     def _reachable(self) -> "Engine":
@@ -204,7 +215,6 @@ class SystemTables(_Model):
 
 
 AccessPath: TypeAlias = Literal["table", "function", "system_table", "storage", "api"]
-_VARIABLE_ONLY = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
 
 
 class WorkspaceSource(_Model):

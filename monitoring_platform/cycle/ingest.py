@@ -43,6 +43,7 @@ from monitoring_platform.event_log.schema import EVENT, QUARANTINE
 from monitoring_platform.sources import Chunk, Cursor, Log, Look, NeedsEngine, Source, SourceError, configured
 from monitoring_platform.sources.base import GIVE_UP_AFTER, INTERRUPTED
 from monitoring_platform.warehouse import contracts
+from monitoring_platform.warehouse.session import inside_databricks
 from monitoring_platform.warehouse.store import Warehouse
 
 Row = dict[str, Any]
@@ -403,9 +404,12 @@ class _Patience:
 
 
 def _readers(unread: int, streams: int) -> Executor:
-    """Threads; processes where many logs were never read, because then parsing is most of the work."""
+    """Threads; processes where many logs were never read, because then parsing is most of the work.
+
+    A task of Databricks runs in an interpreter that is not ours to start again in other processes.
+    """
     workers = min(streams, os.cpu_count() or 1)
-    if unread >= _MANY_LOGS and workers > 1:
+    if unread >= _MANY_LOGS and workers > 1 and not inside_databricks():
         warm_up()
         return ProcessPoolExecutor(workers, multiprocessing.get_context("forkserver"))
     return ThreadPoolExecutor(streams, "read")

@@ -161,7 +161,8 @@ class Refresher:
                 self._own.warehouse = self._base.for_thread()
             return self.refresh(mart)
 
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="marts") as pool:
+        threads = 1 if self._base.has_one_session else _THREADS
+        with ThreadPoolExecutor(threads, thread_name_prefix="marts") as pool:
             for mart in marts:
                 done[mart.name] = pool.submit(work, mart, [done[name] for name in mart.inputs if name in done])
             for future in done.values():

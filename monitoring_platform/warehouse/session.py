@@ -1,7 +1,8 @@
 """The engine: the only module that knows which one runs.
 
-`embedded` is Sail, a Spark Connect server in this process (loopback only); `spark` is Apache Spark with delta-spark;
-`connect` any Spark Connect endpoint. One session for each process, started when first asked for.
+`embedded` is Sail, a Spark Connect server in this process (loopback only); `spark` is Apache Spark with delta-spark, or
+inside Databricks the session that is there; `connect` any Spark Connect endpoint. One session for each process, started
+when first asked for.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import subprocess
 import tempfile
 import threading
 from functools import cache
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from monitoring_platform.config import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
 _INSTALL_JAVA = (
@@ -56,15 +58,33 @@ def session(engine: Engine) -> SparkSession:
         return _session(engine.model_dump_json())
 
 
+def is_only_one(engine: Engine) -> bool:
+    """Whether the engine gives no second session: Databricks' shared and serverless compute."""
+    return (
+        engine.name == "spark"
+        and inside_databricks()
+        and type(session(engine)).__module__.startswith("pyspark.sql.connect")
+    )
+
+
 def another(engine: Engine) -> SparkSession:
     """One more session on the same engine, with temporary views of its own, for work in another thread."""
     base = session(engine)
     if engine.name == "spark":
         return base.newSession()  # shares everything but views; settings come with it
-    made = SparkSession.builder.remote(_address(engine)).create()
+    return _set_up(_builder().remote(_address(engine)).create(), engine)
+
+
+def _set_up(session: SparkSession, engine: Engine) -> SparkSession:
     for key, value in {**_SETTINGS, **engine.conf}.items():
-        made.conf.set(key, value)
-    return made
+        session.conf.set(key, value)
+    return session
+
+
+def _builder() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder
 
 
 def _address(engine: Engine) -> str:
@@ -80,30 +100,36 @@ _starting = threading.Lock()
 @cache
 def _session(engine_json: str) -> SparkSession:
     engine = Engine.model_validate_json(engine_json)
-    started = {"embedded": _embedded, "spark": _spark, "connect": _connect}[engine.name](engine)
-    for key, value in {**_SETTINGS, **(engine.conf if engine.name != "spark" else {})}.items():
-        started.conf.set(key, value)
-    return started
+    if engine.name == "spark" and not inside_databricks():
+        return _spark(engine)
+    start = {"embedded": _embedded, "spark": lambda _: _builder().getOrCreate(), "connect": _connect}[engine.name]
+    return _set_up(start(engine), engine)
 
 
 _servers: list[Any] = []  # kept alive as long as the process
 
 
-def _embedded(engine: Engine) -> SparkSession:
+def _embedded(engine: Engine) -> Any:
     os.environ.setdefault("RUST_LOG", "off")  # its logger writes to stderr from the moment of import
     from pysail.spark import SparkConnectServer  # type: ignore[import-untyped]
 
     server = SparkConnectServer()
     server.start(background=True)
     _servers.append(server)
-    return SparkSession.builder.remote(_address(engine)).getOrCreate()
+    return _builder().remote(_address(engine)).getOrCreate()
 
 
-def _connect(engine: Engine) -> SparkSession:
+def _connect(engine: Engine) -> Any:
     try:
-        return SparkSession.builder.remote(_address(engine)).getOrCreate()
+        made = _builder().remote(_address(engine)).getOrCreate()
+        _ = made.version  # the first call; a cluster that has to start is waited for
+        return made
     except Exception as error:
-        raise EngineUnavailable(f"engine connect: no Spark Connect server answers at {engine.url}: {error}") from error
+        place, *parameters = str(engine.url).split(";")  # the token is among the parameters
+        reason = str(error)
+        for _, _, value in (parameter.partition("=") for parameter in parameters):
+            reason = reason.replace(value, "***") if value else reason
+        raise EngineUnavailable(f"engine connect: no Spark Connect server answers at {place}: {reason}") from None
 
 
 def _spark(engine: Engine) -> SparkSession:
@@ -112,10 +138,15 @@ def _spark(engine: Engine) -> SparkSession:
 
     if "SPARK_REMOTE" not in os.environ:  # a parent process that runs an embedded engine passes this on
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
-    builder = SparkSession.builder.appName("monitoring-platform").master(engine.master)  # type: ignore[attr-defined]
+    builder = _builder().appName("monitoring-platform").master(engine.master)
     for key, value in {**_SPARK_SETTINGS, **_SETTINGS, **engine.conf}.items():
         builder = builder.config(key, value)
     return configure_spark_with_delta_pip(builder).getOrCreate()
+
+
+def inside_databricks() -> bool:
+    """Whether this process runs on a Databricks cluster or on serverless compute, whose session it then uses."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
 def java_version() -> int | None:
@@ -131,6 +162,8 @@ def java_version() -> int | None:
 
 def require_java() -> None:
     """Raises EngineUnavailable with the exact command if Java is missing or too old for Apache Spark."""
+    if inside_databricks():
+        return
     found = java_version()
     if found is None or found < MINIMUM_JAVA:
         state = "no Java was found" if found is None else f"Java {found} is too old"

@@ -77,10 +77,17 @@ class Warehouse(ABC):
             self._session = (another if self._is_twin else session)(self.settings.engine)
         return self._session
 
+    @property
+    def has_one_session(self) -> bool:
+        """Whether there is no other session to be had: then `for_thread` shares this one."""
+        from monitoring_platform.warehouse.session import is_only_one
+
+        return is_only_one(self.settings.engine)
+
     def for_thread(self) -> Self:
         """The same tables through a session of its own, whose temporary views no other thread sees."""
         twin = type(self)(self.settings)
-        twin._checked, twin._is_twin = self._checked, True
+        twin._checked, twin._is_twin = self._checked, not self.has_one_session
         return twin
 
     # ---- the right to write ----
@@ -226,13 +233,7 @@ class Warehouse(ABC):
 
     def frame(self, rows: pa.Table) -> DataFrame:
         """Arrow rows as a DataFrame."""
-        if rows.num_rows:
-            # Apache Spark takes an empty batch for the end and drops the rows after it.
-            filled = [batch for batch in rows.to_batches() if batch.num_rows]
-            return self.spark.createDataFrame(pa.Table.from_batches(filled, rows.schema))
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return self.spark.createDataFrame([], from_arrow_schema(rows.schema))
+        return framed(self.spark, rows)
 
     @abstractmethod
     def append(self, table: Table, rows: DataFrame) -> None: ...
@@ -323,6 +324,17 @@ class Marks:
             rows = [{"step": step, **self._marks[step]._asdict()} for step in sorted(self._marks)]
             self._warehouse.overwrite_rows(contracts.PROGRESS, pa.Table.from_pylist(rows, contracts.PROGRESS.schema))
             self._is_saved = True
+
+
+def framed(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Arrow rows as a DataFrame of a session."""
+    if rows.num_rows:
+        # Apache Spark takes an empty batch for the end and drops the rows after it.
+        filled = [batch for batch in rows.to_batches() if batch.num_rows]
+        return spark.createDataFrame(pa.Table.from_batches(filled, rows.schema))
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame([], from_arrow_schema(rows.schema))
 
 
 def described(table: Table) -> pa.Schema:

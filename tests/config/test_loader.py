@@ -19,6 +19,7 @@ from monitoring_platform.config import (
     Warehouse,
     load,
 )
+from monitoring_platform.warehouse.session import EngineUnavailable, session
 
 MINIMAL = """\
 warehouse:
@@ -131,6 +132,20 @@ def test_engine() -> None:
     assert settings_from(BASE + "engine: spark\n").engine == Engine(name="spark")
     text = BASE + "engine: {name: connect, url: 'sc://host:15002', conf: {a.b: true, c: 8}}\n"
     assert settings_from(text).engine == Engine(name="connect", url="sc://host:15002", conf={"a.b": "true", "c": "8"})
+
+
+def test_a_token_of_the_engine_stands_in_the_environment() -> None:
+    """Never in the file, nor in what is printed of it; a server that cannot be reached is named without it."""
+    url = "sc://host:443/;token=${TOKEN};x-databricks-cluster-id=1"
+    settings = settings_from(BASE + f"engine: {{name: connect, url: '{url}'}}\n", TOKEN="dapi-secret")
+    assert "dapi-secret" in str(settings.engine.url)
+    assert "dapi-secret" not in settings.to_yaml()
+    with pytest.raises(ConfigError, match="must not hold a token"):
+        settings_from(BASE + "engine: {name: connect, url: 'sc://host:443/;token=dapi-secret'}\n")
+    with pytest.raises(EngineUnavailable) as refused:
+        session(Engine(name="connect", url="sc://host:443/path;token=dapi-secret"))
+    assert "sc://host:443/path" in str(refused.value)
+    assert "dapi-secret" not in str(refused.value)
 
 
 def test_tags_are_text_as_written() -> None:
