@@ -30,6 +30,7 @@ from monitoring_platform.marts.registry import MARTS, TABLES
 from monitoring_platform.warehouse.contracts import JOB_RUNS, KNOWN_UPDATES, STANDING
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version, session
 from tests.acceptance.parity_cycle import AVOIDED, RELIED_ON
+from tests.acceptance.spark_servers import QUICK, QUICK_JAVA
 from tests.conftest import EVENT_LOGS, Site, event, flow, state
 from tests.every_body import every_body
 
@@ -620,15 +621,6 @@ class Ran(NamedTuple):
         return pq.read_table(self.out / moment / f"{name}.parquet")
 
 
-#: Most of Spark's time on tiny data is spent on compiling: generated code, and Java's own by its second compiler.
-QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 def run(engine: Row, deliveries: Path, site: Path, out: Path) -> Ran:
     command = [
         sys.executable,
@@ -657,7 +649,7 @@ def embedded(ground: Path) -> Ran:
 
 @pytest.fixture(scope="module")
 def spark(ground: Path, embedded: Ran) -> Ran:
-    engine = {"name": "spark", "master": "local[2]", "conf": QUICK}
+    engine = {"name": "spark", "master": "local[2]", "conf": {**QUICK, "spark.driver.extraJavaOptions": QUICK_JAVA}}
     return run(engine, ground / "deliveries", ground / "site", ground / "spark")
 
 

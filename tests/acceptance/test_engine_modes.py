@@ -1,0 +1,155 @@
+"""The main job on Apache Spark as users have it: over a Spark Connect server, on a standalone cluster, into a catalog.
+
+Each is real and runs on this machine; the tables are those of the embedded engine, row for row. The parity suite
+compares all marts; here it is some of each kind, by the Dagster job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from monitoring_platform.demo import generate
+from monitoring_platform.marts.registry import BY_NAME
+from monitoring_platform.warehouse.contracts import BOOKS
+from tests.acceptance.engine_cycle import MARTS, VIEW
+from tests.acceptance.spark_servers import QUICK, QUICK_JAVA, cluster, connect_server
+from tests.acceptance.test_parity import Ran, assert_same_rows, needs_spark, repeats, retries
+from tests.conftest import EVENT_LOGS, NOW
+
+ROOT = Path(__file__).parents[2]
+TABLES = (*(table.name for table in BOOKS), *MARTS, VIEW)
+pytestmark = needs_spark
+
+
+@pytest.fixture(scope="module")
+def deliveries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pipelines with problems, one of their logs broken, two recorded logs, retries and repeats; then news."""
+    fleet, folder = tmp_path_factory.mktemp("fleet"), tmp_path_factory.mktemp("deliveries")
+    generate(fleet, pipelines=3, days=1, seed=5, end=NOW)
+    for kind in ("logs", "delta_logs"):
+        shutil.copytree(fleet / kind, folder / "1" / kind)
+    for name in ("rest_whole_update_two_flows.jsonl", "table_malformed_details_and_errors.jsonl"):
+        shutil.copyfile(EVENT_LOGS / "completed" / name, folder / "1" / "logs" / name)
+    for make in (retries, repeats):
+        lines = b""
+        for number, rows in zip("123", make(), strict=True):
+            lines += b"".join(orjson.dumps(row) + b"\n" for row in rows)
+            target = folder / number / "logs" / f"{make.__name__}.jsonl"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(lines)
+    for place, file in enumerate(sorted(file for file in folder.rglob("*") if file.is_file())):
+        os.utime(file, (1_700_000_000 + place, 1_700_000_000 + place))  # cursors hold it
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, deliveries: Path) -> Any:
+    """Runs the job for each delivery on an engine; all runs have their logs at the same place."""
+    site = tmp_path_factory.mktemp("site")
+
+    def one(name: str, engine: dict[str, Any], warehouse: dict[str, str] | None = None) -> Ran:
+        out = tmp_path_factory.mktemp(name)
+        for place in site.iterdir():
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        config = site / "monitoring.yaml"
+        config.write_text(
+            f"warehouse: {json.dumps(warehouse or {'path': str(out / 'warehouse')})}\n"
+            f"engine: {json.dumps(engine)}\n"
+            "ingest: {max_concurrent_streams: 1}\n"
+            "sources:\n"
+            "  - {type: files, path: ./logs/logs}\n"
+            "  - {type: delta, path: './logs/delta_logs/*'}\n"
+            "views:\n"
+            f"  - name: {VIEW}\n"
+            "    sql: SELECT pipeline_id, update_id, duration_seconds / 60 AS minutes FROM pipeline_runs\n"
+            "    refresh: update\n",
+            encoding="utf-8",
+        )
+        command = [sys.executable, "-m", "tests.acceptance.engine_cycle", *map(str, (config, deliveries, out))]
+        environment = {**os.environ, "DAGSTER_HOME": str(out / "dagster")}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.fail(f"{name} ended with {done.returncode}: …{done.stderr[-3000:]}", pytrace=False)
+        return Ran(out)
+
+    return one
+
+
+@pytest.fixture(scope="module")
+def embedded(run: Any) -> Ran:
+    ran: Ran = run("embedded", {"name": "embedded"})
+    return ran
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+def assert_as_embedded(embedded: Ran, ran: Ran) -> None:
+    """The same tables after each job, and the job says the same: what was new, what the checks found, what failed."""
+    for number, said in embedded.report.items():
+        for name in TABLES:
+            left, right = embedded.table(number, name), ran.table(number, name)
+            if name != VIEW:  # whose types are the engine's
+                assert left.schema.equals(right.schema), f"{name}: types differ"
+            assert_same_rows(f"{name} after {number}", left, right)
+        other = ran.report[number]
+        assert [finding["total"] for finding in said["findings"]] == [f["total"] for f in other["findings"]]
+        assert (said["success"], said["errors"]) == (other["success"], other["errors"])
+        for step, facts in said["steps"].items():
+            for fact in ("events_new", "events_repeated", "id_conflicts", "rows_written", "rows_removed", "row_count"):
+                assert other["steps"][step].get(fact) == facts.get(fact), f"{step} after {number}: {fact}"
+
+
+def test_the_deliveries_are_worth_comparing(embedded: Ran) -> None:
+    """No table is empty, the news change rows of every mart, one log is broken and named."""
+    assert [name for name in TABLES if not embedded.table("3", name).num_rows] == []
+    for number in "23":
+        steps = embedded.report[number]["steps"]
+        assert steps["all_pipelines_event_log"]["events_repeated"]
+        assert steps["pipeline_runs"]["rows_written"]
+        assert steps[VIEW]["rows_written"]
+    assert not embedded.report["1"]["success"]
+    assert "broken_export" in embedded.report["1"]["errors"][0]
+    assert set(BY_NAME) > set(MARTS)
+
+
+def test_over_a_spark_connect_server(run: Any, embedded: Ran, server: str) -> None:
+    """R-NEW-10: `engine: connect`, Apache Spark in another process, tables in a folder that both see."""
+    assert_as_embedded(embedded, run("connect", {"name": "connect", "url": server}))
+
+
+def test_into_a_catalog(run: Any, embedded: Ran, server: str) -> None:
+    """R-NEW-10: `warehouse.catalog`: tables that only the engine can reach; what maintenance compacts is not new."""
+    place = {"catalog": "spark_catalog", "schema": "mon-itoring"}
+    assert_as_embedded(embedded, run("catalog", {"name": "connect", "url": server}, place))
+
+
+def test_on_a_standalone_cluster(run: Any, embedded: Ran, tmp_path: Path) -> None:
+    """R-NEW-10: `engine: {name: spark, master: spark://…}` with two workers, both at work."""
+    with cluster(tmp_path / "cluster") as master:
+        conf = {
+            **QUICK,
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "700m",
+        }
+        ran = run("cluster", {"name": "spark", "master": master, "conf": conf})
+    assert_as_embedded(embedded, ran)
+    for worker in ("worker0", "worker1"):
+        executors = list((tmp_path / "cluster" / worker).glob("app-*/*/stderr"))
+        assert any("Finished task" in file.read_text(errors="replace") for file in executors), worker
