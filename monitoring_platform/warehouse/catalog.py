@@ -140,6 +140,7 @@ class CatalogWarehouse(Warehouse):
         wanted: pa.Table,
         *,
         since: tuple[str, datetime] | None = None,
+        or_null: bool = False,
         or_keys: pa.Table | None = None,
     ) -> pa.Table:
         from pyspark.sql.functions import coalesce, col, lit
@@ -151,7 +152,7 @@ class CatalogWarehouse(Warehouse):
         if since:
             column, start = since
             is_time = pa.types.is_timestamp(table.schema.field(column).type)
-            is_recent = coalesce(col(column) >= lit(start if is_time else start.date()), lit(False))
+            is_recent = coalesce(col(column) >= lit(start if is_time else start.date()), lit(or_null))
             recent = rows.where(is_recent)
             if or_keys is not None:
                 older = rows.where(~is_recent).join(self.frame(or_keys), or_keys.column_names, "left_semi")
@@ -182,7 +183,7 @@ class CatalogWarehouse(Warehouse):
         if since == upto:
             return ()
         commits = self._history(table, upto - since)
-        oldest = datetime.now(timezone.utc) - _FEED_KEPT
+        oldest = datetime.now(timezone.utc) - _FEED_KEPT  # commits have the system's time, whatever `--now` says
         if len(commits) < upto - since or min(commit["timestamp"] for commit in commits) < oldest:
             return None
         inserts = [(commit["version"], commit["rows"]) for commit in commits if commit["operation"] == "WRITE"]

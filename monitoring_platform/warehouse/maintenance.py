@@ -18,6 +18,7 @@ STEP = "maintenance"
 
 def maintain(warehouse: Warehouse, tables: Iterable[Table], now: datetime) -> bool:
     """Do the day's maintenance unless it was done; the first call only starts the count. True if it was done."""
+    warehouse.create((contracts.PROGRESS,))
     today, mark = now.date().toordinal(), warehouse.mark(STEP)
     if mark is not None and mark.version >= today:
         return False
