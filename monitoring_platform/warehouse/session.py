@@ -116,12 +116,12 @@ def _embedded(engine: Engine) -> Any:
     server = SparkConnectServer()
     server.start(background=True)
     _servers.append(server)
-    return _builder().remote(_address(engine)).getOrCreate()
+    return _builder().remote(_address(engine)).create()  # getOrCreate gives whatever session the process has
 
 
 def _connect(engine: Engine) -> Any:
     try:
-        made = _builder().remote(_address(engine)).getOrCreate()
+        made = _builder().remote(_address(engine)).create()
         _ = made.version  # the first call; a cluster that has to start is waited for
         return made
     except Exception as error:

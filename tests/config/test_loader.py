@@ -142,10 +142,12 @@ def test_a_token_of_the_engine_stands_in_the_environment() -> None:
     assert "dapi-secret" not in settings.to_yaml()
     with pytest.raises(ConfigError, match="must not hold a token"):
         settings_from(BASE + "engine: {name: connect, url: 'sc://host:443/;token=dapi-secret'}\n")
+    embedded = session(Engine(name="embedded"))  # the session that the process has is not taken for the one asked for
     with pytest.raises(EngineUnavailable) as refused:
         session(Engine(name="connect", url="sc://host:443/path;token=dapi-secret"))
     assert "sc://host:443/path" in str(refused.value)
     assert "dapi-secret" not in str(refused.value)
+    assert embedded.sql("SELECT 1 AS one").toArrow().to_pylist() == [{"one": 1}]
 
 
 def test_tags_are_text_as_written() -> None:
