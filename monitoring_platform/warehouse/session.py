@@ -111,6 +111,8 @@ _servers: list[Any] = []  # kept alive as long as the process
 
 def _embedded(engine: Engine) -> Any:
     os.environ.setdefault("RUST_LOG", "off")  # its logger writes to stderr from the moment of import
+    # A session that is idle for 2 minutes would end, with what waits for other work; it lives as long as the process.
+    os.environ.setdefault("SAIL_SPARK__SESSION_TIMEOUT_SECS", str(30 * 24 * 3600))
     from pysail.spark import SparkConnectServer  # type: ignore[import-untyped]
 
     server = SparkConnectServer()
