@@ -127,6 +127,7 @@ def rows(
 
 def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) -> Row:
     present = [log for log in logs if log["state"] != "gone"] or logs
+    present = sorted(present, key=lambda log: log["error"] is not None)  # of two ways to a log the one that is open
     facts = next((orjson.loads(log["facts"]) for log in present if log["facts"]), None)
     row = {**row, **_told(facts)}
     state, reason, remedy, remedy_sql = _state(row, logs, facts or {}, settings, now)

@@ -182,12 +182,21 @@ class _Context(NamedTuple):
         if not pipelines or not self._is_due(reading):
             return
         today, table = self.now.date(), self.entry.system_tables.usage
+        first, begun = self._first_day(), reading.position.get("first_day")
+        if begun is None or first < date.fromisoformat(begun):  # also where an older log came later
+            reading.position["first_day"] = first.isoformat()
+            reading.position.pop("read_to", None)
+        first = date.fromisoformat(reading.position["first_day"])
+        billed_in = billing.workspaces(self.ask, table, pipelines, first)
+        if not billed_in:
+            reading.position["asked_at"] = self.now.isoformat()
+            return
         read_to = reading.position.get("read_to")
-        since = date.fromisoformat(read_to) - _LATE if read_to else self._first_day()
+        since = date.fromisoformat(read_to) - _LATE if read_to else first
         last = since + _USAGE_STEP * _USAGE_STEPS  # more history comes with the next cycle
         while since <= today and since < last:
             until = since + _USAGE_STEP
-            yield contracts.BILLING_USAGE, billing.usage(self.ask, table, pipelines, since, until)
+            yield contracts.BILLING_USAGE, billing.usage(self.ask, table, billed_in, since, until)
             reading.position["read_to"] = min(until, today).isoformat()
             since = until
         if since > today:

@@ -7,10 +7,11 @@ WITH attempts AS (
   LEFT JOIN known_updates k ON k.pipeline_id = r.pipeline_id AND k.update_id = r.update_id
 ),
 exact AS (
-  -- The timeline names the run of the task.
-  SELECT a.pipeline_id, a.update_id, a.request_id, a.place, j.job_run_id, j.task_run_id
+  -- The timeline names the run of the task, which may be one that we may not see.
+  SELECT a.pipeline_id, a.update_id, a.request_id, a.place, j.job_run_id, a.task_run_id
   FROM attempts a
-  JOIN job_runs j ON j.pipeline_id = a.pipeline_id AND j.task_run_id = a.task_run_id
+  LEFT JOIN job_runs j ON j.pipeline_id = a.pipeline_id AND j.task_run_id = a.task_run_id
+  WHERE a.task_run_id IS NOT NULL
 ),
 free_runs AS (
   -- A run that started one update for certain started no other one.
@@ -24,7 +25,10 @@ near AS (
   SELECT a.pipeline_id, a.update_id, a.request_id, a.place, j.job_run_id, j.task_run_id,
          row_number() OVER (PARTITION BY a.pipeline_id, a.update_id
                             ORDER BY abs(unix_micros(j.started_at) - unix_micros(a.start_ts)), j.started_at,
-                                     length(j.job_run_id), j.job_run_id, length(j.task_run_id), j.task_run_id) AS rank
+                                     length(j.job_run_id), j.job_run_id, length(j.task_run_id), j.task_run_id) AS rank,
+         row_number() OVER (PARTITION BY j.pipeline_id, j.job_run_id, j.task_run_id
+                            ORDER BY abs(unix_micros(j.started_at) - unix_micros(a.start_ts)), a.start_ts, a.update_id)
+           AS rank_of_update
   FROM attempts a
   JOIN free_runs j ON j.pipeline_id = a.pipeline_id
                   AND abs(unix_micros(j.started_at) - unix_micros(a.start_ts)) < 300000000
@@ -35,7 +39,8 @@ near AS (
 found AS (
   SELECT pipeline_id, update_id, request_id, place, job_run_id, task_run_id, 'exact' AS method FROM exact
   UNION ALL
-  SELECT pipeline_id, update_id, request_id, place, job_run_id, task_run_id, 'nearest' AS method FROM near WHERE rank = 1
+  SELECT pipeline_id, update_id, request_id, place, job_run_id, task_run_id, 'nearest' AS method FROM near
+  WHERE rank = 1 AND rank_of_update = 1
 ),
 of_request AS (
   -- Retries belong to the run that started the request.
@@ -44,7 +49,7 @@ of_request AS (
   FROM found
 ),
 chosen AS (
-  SELECT a.pipeline_id, a.update_id, a.pipeline_name, a.request_id, a.start_ts,
+  SELECT a.pipeline_id, a.update_id, a.pipeline_name, a.request_id, a.start_ts, a.job_id,
          coalesce(e.job_run_id, q.job_run_id) AS job_run_id, coalesce(e.task_run_id, q.task_run_id) AS task_run_id,
          CASE WHEN e.task_run_id IS NOT NULL THEN 'exact' WHEN q.update_id = a.update_id THEN q.method
               ELSE 'request' END AS method
@@ -54,7 +59,8 @@ chosen AS (
 )
 SELECT c.pipeline_id, c.update_id, c.pipeline_name, c.request_id, c.start_ts, c.method,
        abs(unix_micros(j.started_at) - unix_micros(c.start_ts)) / 1e6 AS distance_seconds,
-       j.job_id, c.job_run_id, c.task_run_id, j.task_key, j.job_name, j.trigger, j.run_start_time, j.run_end_time,
-       coalesce(j.result_state, 'UNKNOWN') AS run_status, j.pipeline_tags, j.job_tags
+       coalesce(j.job_id, c.job_id) AS job_id, c.job_run_id, c.task_run_id, j.task_key, j.job_name, j.trigger, j.run_start_time, j.run_end_time,
+       coalesce(j.result_state, 'UNKNOWN') AS run_status, coalesce(j.pipeline_tags, '{}') AS pipeline_tags,
+       coalesce(j.job_tags, '{}') AS job_tags
 FROM chosen c
-JOIN job_runs j ON j.pipeline_id = c.pipeline_id AND j.job_run_id = c.job_run_id AND j.task_run_id = c.task_run_id
+LEFT JOIN job_runs j ON j.pipeline_id = c.pipeline_id AND j.job_run_id = c.job_run_id AND j.task_run_id = c.task_run_id

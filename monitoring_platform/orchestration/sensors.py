@@ -7,9 +7,13 @@ remembers where the listing of a large or slow workspace goes on: a tick has a b
 """
 
 import hashlib
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 import orjson
@@ -22,8 +26,10 @@ from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.sources import SourceError
 
 _FIRST_REPEAT, _LAST_REPEAT = timedelta(minutes=1), timedelta(hours=1)
-_BUDGET_SECONDS = 15.0  # a call to a workspace that hangs may add 20
+_BUDGET_SECONDS = 15.0  # for the listing, which resumes where it stopped
+_PATIENCE_SECONDS = 35.0  # for a call that hangs, such as a login, whose own limits are minutes
 _ALIVE = timedelta(minutes=15)
+_Found = TypeVar("_Found")
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -64,6 +70,23 @@ def pipelines_with_news(found: Found, deadline: float) -> list[str]:
     return sorted(ids)
 
 
+def within(seconds: float, work: Callable[[], _Found]) -> _Found | None:
+    """What the work gives, or None if it takes longer: then it is left to itself. Raises what it raises in time."""
+    done: Future[_Found] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return done.result(seconds)
+    except FutureTimeout:
+        return None
+
+
 def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefinition:
     """The sensor with the configured cadence."""
 
@@ -80,7 +103,12 @@ def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefi
             return dg.SkipReason("a run is under way")
         deadline = time.monotonic() + _BUDGET_SECONDS
         memory = orjson.loads(context.cursor) if context.cursor else {}
-        found = discover(warehouse, now, force=False, deadline=deadline, resume=memory.get("rest"))
+        found = within(
+            _PATIENCE_SECONDS,
+            lambda: discover(warehouse, now, force=False, deadline=deadline, resume=memory.get("rest")),
+        )
+        if found is None:
+            return dg.SkipReason("a source does not answer: nothing was found out; `doctor` says which")
         memory["rest"] = found.rest
         if not found.news:
             return dg.SensorResult(skip_reason="no new events", cursor=orjson.dumps(memory).decode())

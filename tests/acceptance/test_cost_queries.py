@@ -113,6 +113,8 @@ def test_outcomes_add_up(billed: Site) -> None:
     parts = ("completed", "failed", "other_updates", "maintenance", "other")
     assert all(row["cost"] == sum(row[part] or 0 for part in parts) for row in rows)
     assert sum(row["cost"] for row in rows) == Decimal("1.95")
+    partly = [(row["pipeline_id"], row["is_partly_unpriced"], row["cost_per_million_rows"] is None) for row in rows]
+    assert sorted(partly) == [("p", False, False), ("q", True, True)]
     assert only(ask(billed, "dearest_pipelines"), "pipeline_id", "cost", "share_pct", "maintenance", "products") == [
         ("p", Decimal("1.65"), 84.6, Decimal("0.15"), "DLT"),
         ("q", Decimal("0.3"), 15.4, None, "DLT"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,17 @@ def test_the_configuration_there(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(BUNDLE / "monitoring.yaml")
     assert (settings.warehouse.catalog, settings.warehouse.schema_name) == ("monitoring", "monitoring")
     assert [source.name for source in settings.sources] == ["workspace"]
+
+
+def test_what_the_command_line_names() -> None:
+    """Every variable that the bundle's texts set is declared; production has one place, whoever deploys."""
+    text = (BUNDLE / "databricks.yml").read_text(encoding="utf-8")
+    bundle = yaml.safe_load(text)
+    told = re.findall(r"--var (\S+)", text + (BUNDLE / "README.md").read_text(encoding="utf-8"))
+    named = {pair.split("=")[0] for pairs in told for pair in pairs.split(",")}
+    assert named
+    assert named <= set(bundle["variables"])
+    assert bundle["targets"]["prod"]["workspace"]["root_path"].startswith("/Workspace/Shared/")
 
 
 def test_the_wheel(tmp_path: Path) -> None:

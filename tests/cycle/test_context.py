@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -10,12 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databricks.sdk.clock import RealClock
+from pyspark.errors import AnalysisException
 
 from monitoring_platform.config import load
 from monitoring_platform.cycle.context import gather
 from monitoring_platform.health.checks import CHECKS, Finding, run
-from monitoring_platform.marts.registry import BY_NAME
+from monitoring_platform.marts.registry import BY_NAME, STOCK
+from monitoring_platform.queries import get
 from monitoring_platform.sources.workspace import timeline
+from monitoring_platform.sources.workspace.client import Workspace as Client
+from monitoring_platform.sources.workspace.errors import of_engine
+from monitoring_platform.warehouse.looking import question
 from monitoring_platform.warehouse.opening import open_warehouse
 from tests.conftest import Site, by, is_as_rebuilt
 from tests.workspace import Pipeline, Principal, Workspace, logs
@@ -393,3 +400,159 @@ def test_a_missing_grant_is_named_and_stops_nothing(
     grant_billing(workspace, monitor)
     site.cycle(NOW + MINUTE)
     assert found(site, "sources_reachable", NOW).passed
+
+
+# ---- what reviews found ----
+
+
+def price_at_one(workspace: Workspace) -> None:
+    start = datetime(2025, 1, 1, tzinfo=timezone.utc)
+    pricing = {"default": Decimal(1), "effective_list": {"default": Decimal(1)}}
+    workspace.price(sku_name="DLT", price_start_time=start, pricing=pricing)
+
+
+def test_a_week_in_which_no_watched_pipeline_is_billed(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-PEER-11 usage of tables of Databricks SQL counts in that week too."""
+    grant_billing(workspace, monitor)
+    price_at_one(workspace)
+    bill(workspace, "1", "1", pipeline_id="p", update_id="u")
+    bill(workspace, "2", "2", pipeline_id="mv", update_id="x")
+    site = site_of("costs: {enabled: true}\n")
+    site.cycle(NOW)
+    later = NOW + 480 * HOUR
+    bill(workspace, "3", "4", at=later, pipeline_id="mv", update_id="y")
+    for days in range(3):
+        site.cycle(later + 24 * days * HOUR)
+    assert by(site.rows("billing_usage"), "record_id") == [("1",), ("2",), ("3",)]
+
+
+def test_an_older_log_that_comes_later(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-COST-01 usage from the time of its updates is read then."""
+    grant_billing(workspace, monitor)
+    price_at_one(workspace)
+    bill(workspace, "1", "1", pipeline_id="p", update_id="u")
+    old = NOW - 1440 * HOUR
+    bill(workspace, "old", "8", at=old, pipeline_id="q", update_id="v")
+    site = site_of("costs: {enabled: true}\n")
+    site.cycle(NOW)
+    assert by(site.rows("billing_usage"), "record_id") == [("1",)]
+    workspace.pipeline("hr", id="q", events=logs.update("q", "hr", old, "v")).grant(monitor, "CAN_VIEW")
+    for days in range(1, 4):
+        site.cycle(NOW + 24 * days * HOUR)
+    assert by(site.rows("billing_usage"), "record_id") == [("1",), ("old",)]
+
+
+def test_a_job_that_we_may_not_see(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-JOB-03 the timeline names it: what it says is told, the rest is unknown."""
+    grant_timeline(workspace, monitor)
+    sales.started_by("u", 7, 71)
+    hidden = workspace.job(7, "nightly")
+    hidden.run(70, START - MINUTE, NOW, ["p"])
+    hidden.viewers = set()
+    workspace.job(8, "other").run(80, START - 24 * HOUR, NOW - 23 * HOUR, ["p"])
+    site = site_of("jobs: {enabled: true}\n")
+    site.cycle(NOW)
+    (row,) = site.rows("jobs_stats")
+    assert (row["update_id"], row["job_id"], row["job_run_id"], row["job_name"]) == ("u", "7", None, None)
+    assert (row["job_run_status"], row["job_tags"]) == ("UNKNOWN", "{}")
+
+
+def test_a_run_started_one_update_only(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-JOB-03 of two updates near the start of one run the nearer one is its."""
+    sales.add(*logs.update("p", "sales", START + 2 * MINUTE, "second"))
+    workspace.job(7, "nightly").run(70, START + 10 * MINUTE / 60, NOW, ["p"])
+    site = site_of("jobs: {enabled: true}\n")
+    site.cycle(NOW)
+    assert by(site.rows("job_matches"), "update_id", "method", "job_run_id") == [("u", "nearest", "70")]
+
+
+def test_faults_while_context_is_read(
+    workspace: Workspace,
+    monitor: Principal,
+    sales: Pipeline,
+    site_of: Callable[..., Site],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every third call fails in another way: nothing is lost and nothing doubled in the end."""
+    monkeypatch.setattr(RealClock, "sleep", lambda self, seconds: time.sleep(seconds / 50))
+    grant_billing(workspace, monitor)
+    grant_timeline(workspace, monitor)
+    price_at_one(workspace)
+    job = workspace.job(7, "nightly")
+    for number in range(20):
+        bill(workspace, f"b{number:02}", "1", at=START, pipeline_id="p", update_id="u")
+        job.run(100 + number, START - number * HOUR, NOW, ["p"])
+    site = site_of("costs: {enabled: true}\njobs: {enabled: true}\n")
+    workspace.faults.every(3)
+    for turn in range(4):
+        site.cycle(NOW + 2 * turn * HOUR)
+    assert len(workspace.faults.made) > 10
+    assert by(site.rows("billing_usage"), "record_id") == [(f"b{number:02}",) for number in range(20)]
+    assert len(site.rows("job_runs")) == 20
+
+
+def test_the_imports_of_two_owners(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R-PEER-02 each reads its own pipelines by event_log(): the same tables, and the ledger says by whom."""
+    owners = {"A": workspace.principal("ana@example.com"), "B": workspace.principal("bea@example.com")}
+    workspace.warehouse("w1", list(owners.values()))
+    for name, owner in owners.items():
+        monkeypatch.setenv(name, str(owner.token))
+        id_ = f"p{name}"
+        events = logs.update(id_, id_, START, f"u{name}")
+        made = workspace.pipeline(id_, owner.name, id=id_, catalog="main", target="s", events=events)
+        for other in owners.values():
+            made.grant(other, "CAN_VIEW")
+    entry = (
+        "  - {{type: workspace, name: as_{0}, host: {1}, sql_warehouse: w1, access: [function], token: '${{{0}}}'}}\n"
+    )
+    file = tmp_path / "monitoring.yaml"
+    file.write_text(
+        "warehouse: {path: ./warehouse}\nsources:\n" + "".join(entry.format(name, workspace.host) for name in owners),
+        encoding="utf-8",
+    )
+    site = Site(tmp_path, open_warehouse(load(file)))
+    site.cycle(NOW)
+    assert by(site.rows("pipelines"), "pipeline_id", "state", "source", "access_path") == [
+        ("pA", "seen", "as_A", "function"),
+        ("pB", "seen", "as_B", "function"),
+    ]
+    assert by(site.rows("pipeline_runs"), "update_id", "status") == [("uA", "COMPLETED"), ("uB", "COMPLETED")]
+
+
+def test_costs_become_final(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-NEW-08 provisional while billing may still say more, then not."""
+    grant_billing(workspace, monitor)
+    price_at_one(workspace)
+    bill(workspace, "1", "1", pipeline_id="p", update_id="u")
+    site = site_of("costs: {enabled: true}\n")
+    site.cycle(NOW)
+    final_at = site.row("pipeline_costs")["final_at"]
+    assert NOW < final_at <= NOW + 168 * HOUR
+
+    def is_provisional() -> list[bool]:
+        found = question(site.warehouse, get("cost_of_runs").sql, tuple(STOCK.values())).to_arrow_table().to_pylist()
+        return [row["is_provisional"] for row in found if row["update_id"] == "u"]
+
+    assert is_provisional() == [True]
+    sales.add(*logs.update("p", "sales", final_at + HOUR, "later"))
+    site.cycle(final_at + 2 * HOUR)
+    assert is_provisional() == [False]
+
+
+@pytest.mark.parametrize("text", ["[SESSION_CLOSED] The session was closed", "[INTERNAL_ERROR] x", "ExecutorLost"])
+def test_trouble_of_the_engine_passes(text: str) -> None:
+    """It shuts no way to a log; SQL that is refused does."""
+    client = Client("prod")
+    assert of_engine(client, RuntimeError(text)).transient
+    assert not of_engine(client, AnalysisException("[UNRESOLVED_COLUMN] x")).transient
+    assert of_engine(client, AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] x")).state == "log_not_published"

@@ -137,7 +137,7 @@ class Workspace(NamedTuple):
         try:
             return engine().sql(statement, args=dict(parameters or {})).toArrow()
         except Exception as error:
-            raise errors.of_statement(self, "FAILED", None, str(error)) from error
+            raise errors.of_engine(self, error) from error
 
     def call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
         """The answer to a call. Raises SourceError."""

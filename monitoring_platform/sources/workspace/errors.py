@@ -80,6 +80,14 @@ def of_statement(workspace: Workspace, state: str, code: str | None, message: st
     return SourceError(reason, remedy, transient=state != "FAILED" or code in _BUSY)
 
 
+def of_engine(workspace: Workspace, error: Exception) -> SourceError:
+    """What a statement that the engine could not run means: only SQL that is refused as such is no passing trouble."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    is_refused = isinstance(error, AnalysisException | ParseException)
+    return of_statement(workspace, "FAILED", None if is_refused else "UNKNOWN", str(error))
+
+
 def _readable(workspace: Workspace, error: BaseException | str) -> str:
     """An error in one line, without the SDK's debugging text and without any secret."""
     text = str(error)
