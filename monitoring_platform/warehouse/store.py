@@ -165,8 +165,11 @@ class Warehouse(ABC):
         """
 
     @abstractmethod
-    def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> Sequence[str]:
-        """Let DuckDB see the table under its name, with the contract's columns; gives the files that it reads."""
+    def show(self, con: duckdb.DuckDBPyConnection, table: Table, name: str | None = None) -> Sequence[str]:
+        """Let DuckDB see the table, under its own or another name, with the contract's columns.
+
+        Gives the files that it reads.
+        """
 
     @abstractmethod
     def added(self, table: Table, since: Mark | None) -> tuple[Added, Mark]:

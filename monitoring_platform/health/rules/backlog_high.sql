@@ -1,0 +1,1 @@
+SELECT pipeline_id FROM limits WHERE false
