@@ -53,6 +53,7 @@ _BY_EVENT = {
 _BY_UPDATE = ("flow_metrics", "expectation_results", "flow_durations", "failures")
 
 _RAW = frozenset([contracts.LANDING.name, contracts.UNION.name, contracts.QUARANTINE.name])  # not for rules
+_BASE = ("pipeline_runs", "requests")  # what others are shown by
 _REQUESTS = """
 WITH ordered AS (
   SELECT *, row_number() OVER (PARTITION BY pipeline_id, request_id
@@ -105,11 +106,10 @@ class History:
         self.con = opened()
         self._is_rehearsal = since is not None
         begin = (since or now) - LOOKBACK
-        words = {word for query in queries for word in re.findall(r"\w+", query.lower())} | {
-            "pipeline_runs",
-            "requests",
-        }
-        self._names = [name for name in sorted(STOCK, key=_base_first) if name in words and name not in _RAW]
+        words = {word for query in queries for word in re.findall(r"\w+", query.lower())}
+        words |= set(_BASE)
+        words -= _RAW | ({"incidents"} if self._is_rehearsal else set())  # a rehearsal has its own
+        self._names = [name for name in sorted(STOCK, key=_base_first) if name in words]
         for name in self._names:
             warehouse.show(self.con, STOCK[name], f"stored_{name}")
         self.con.execute(
@@ -171,8 +171,8 @@ class History:
         return f"SELECT {', '.join(columns)} FROM stored_pipeline_runs s {join} WHERE {started}"
 
 
-def _base_first(name: str) -> tuple[bool, bool, str]:
-    return name != "pipeline_runs", name != "requests", name
+def _base_first(name: str) -> tuple[int, str]:
+    return (_BASE.index(name) if name in _BASE else len(_BASE)), name
 
 
 def _literal(at: datetime) -> str:

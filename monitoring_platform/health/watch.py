@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -16,10 +17,9 @@ from monitoring_platform.health.incidents import State, Step, step
 from monitoring_platform.marts.refresh import write_difference
 from monitoring_platform.marts.tables.health import FINDINGS, INCIDENT_EVENTS, INCIDENTS, RULE_RESULTS, TABLES
 from monitoring_platform.warehouse.contracts import Table
-from monitoring_platform.warehouse.duck import hold
 from monitoring_platform.warehouse.store import Warehouse
 
-_UPSTREAM = """
+UPSTREAM = """
 WITH newest AS (
   SELECT * FROM flow_lineage
   QUALIFY rank() OVER (PARTITION BY pipeline_id, flow_name ORDER BY event_ts DESC, update_id DESC) = 1
@@ -41,7 +41,7 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     """Evaluate all rules and write what follows. Redoing it at the same time changes nothing."""
     warehouse.create(TABLES)
     settings = warehouse.settings
-    history = History(warehouse, [*rules.queries(settings), _UPSTREAM, "pipelines incidents findings"], now)
+    history = History(warehouse, [*rules.queries(settings), UPSTREAM, "pipelines incidents findings"], now)
     reopen = timedelta(hours=settings.notifications.reopen_hours)
     con = history.con
     old = con.execute(
@@ -49,30 +49,29 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     ).to_arrow_table()
     recent = [row for row in old.to_pylist() if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
     findings = con.execute("SELECT * FROM findings").to_arrow_table().to_pylist()
-    made = judge(con, settings, State(findings, recent), now, _unread(con))
+    made = judge(con, settings, State(findings, recent), now, _unread(con), rules.names(settings))
     _write(warehouse, made, old)
     return Watched(made.findings, made.events, made.results)
 
 
 def judge(
-    con: duckdb.DuckDBPyConnection, settings: Settings, state: State, now: datetime, not_processed: frozenset[str]
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    state: State,
+    now: datetime,
+    not_processed: frozenset[str],
+    names: Sequence[str],
 ) -> Step:
-    """One evaluation on tables that show the time `now`; nothing is written."""
+    """One evaluation of these rules on tables that show the time `now`; nothing is written."""
     rules.prepare(con)
     watched = rules.pipelines(con)
-    evaluations = rules.evaluate(con, settings, watched, rules.names(settings))
+    evaluations = rules.evaluate(con, settings, watched, names)
     return step(state, evaluations, settings, watched, now, _upstream(con), not_processed)
-
-
-def show_incidents(con: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]]) -> None:
-    """Make these the incidents that rules see."""
-    con.execute("DROP VIEW IF EXISTS incidents")
-    hold(con, "incidents", pa.Table.from_pylist(rows, INCIDENTS.schema))
 
 
 def _upstream(con: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for pipeline_id, upstream_id in con.execute(_UPSTREAM).fetchall():
+    for pipeline_id, upstream_id in con.execute(UPSTREAM).fetchall():
         found[pipeline_id].add(upstream_id)
     return found
 
