@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from monitoring_platform.config import READY_RULES, Rule, Settings
-from monitoring_platform.health import rules
+from monitoring_platform.health import rules, slo
 from monitoring_platform.health.history import LOOKBACK, History
 from monitoring_platform.health.incidents import State
 from monitoring_platform.health.watch import UPSTREAM, judge
-from monitoring_platform.marts.tables.health import INCIDENTS
+from monitoring_platform.marts.tables.health import INCIDENTS, SLO_RESULTS
 from monitoring_platform.warehouse.duck import hold
 from monitoring_platform.warehouse.store import Warehouse
 
@@ -76,7 +76,8 @@ def rehearse(
     chosen = rehearsable(settings or warehouse.settings)
     names = rules.names(chosen) if only is None else [only]
     made = Rehearsal(left_out=[name for name in READY_RULES if rules.kind(name).now_only])
-    history = History(warehouse, [*rules.queries(chosen), UPSTREAM, "pipelines"], until, since)
+    history = History(warehouse, [*rules.queries(chosen), *slo.queries(), UPSTREAM, "pipelines"], until, since)
+    hold(history.con, SLO_RESULTS.name, SLO_RESULTS.schema.empty_table())  # all is judged as the settings say
     state = State()
     past: list[Row] = []
     all_incidents: dict[str, Row] = {}

@@ -108,7 +108,7 @@ class History:
         begin = (since or now) - LOOKBACK
         words = {word for query in queries for word in re.findall(r"\w+", query.lower())}
         words |= set(_BASE)
-        words -= _RAW | ({"incidents"} if self._is_rehearsal else set())  # a rehearsal has its own
+        words -= _RAW | ({"incidents", "slo_results"} if self._is_rehearsal else set())  # a rehearsal has its own
         self._names = [name for name in sorted(STOCK, key=_base_first) if name in words]
         for name in self._names:
             warehouse.show(self.con, STOCK[name], f"stored_{name}")

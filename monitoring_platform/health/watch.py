@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from monitoring_platform.config import Settings
-from monitoring_platform.health import rules
+from monitoring_platform.health import rules, slo
 from monitoring_platform.health.history import LOOKBACK, History
 from monitoring_platform.health.incidents import State, Step, step
 from monitoring_platform.marts.refresh import write_difference
@@ -41,7 +41,9 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     """Evaluate all rules and write what follows. Redoing it at the same time changes nothing."""
     warehouse.create(TABLES)
     settings = warehouse.settings
-    history = History(warehouse, [*rules.queries(settings), UPSTREAM, "pipelines incidents findings"], now)
+    history = History(
+        warehouse, [*rules.queries(settings), *slo.queries(), UPSTREAM, "pipelines incidents findings"], now
+    )
     reopen = timedelta(hours=settings.notifications.reopen_hours)
     con = history.con
     old = con.execute(
@@ -50,6 +52,7 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     recent = [row for row in old.to_pylist() if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
     findings = con.execute("SELECT * FROM findings").to_arrow_table().to_pylist()
     made = judge(con, settings, State(findings, recent), now, _unread(con), rules.names(settings))
+    slo.write(warehouse, con)
     _write(warehouse, made, old)
     return Watched(made.findings, made.events, made.results)
 
@@ -65,6 +68,7 @@ def judge(
     """One evaluation of these rules on tables that show the time `now`; nothing is written."""
     rules.prepare(con)
     watched = rules.pipelines(con)
+    slo.prepare(con, settings, watched, now)
     evaluations = rules.evaluate(con, settings, watched, names)
     return step(state, evaluations, settings, watched, now, _upstream(con), not_processed)
 

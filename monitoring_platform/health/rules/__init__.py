@@ -151,9 +151,9 @@ def _view(name: str) -> str:
 
 
 def prepare(con: duckdb.DuckDBPyConnection) -> None:
-    """The views that rules share; they follow the time that the tables show."""
+    """The tables that rules share, for the time that the tables of the connection show. Each is read more than once."""
     for name in _VIEWS:
-        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_view(name)}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_view(name)}")
 
 
 def evaluate(

@@ -1,0 +1,5 @@
+-- Since when each pipeline is known, and when its data became new for the last time.
+SELECT p.pipeline_id, coalesce(any_value(p.first_event_ts), any_value(p.registered_at)) AS known_since,
+       max(s.end_ts) AS last_success
+FROM pipelines p LEFT JOIN successes s USING (pipeline_id)
+GROUP BY p.pipeline_id
