@@ -53,7 +53,7 @@ _BY_EVENT = {
 _BY_UPDATE = ("flow_metrics", "expectation_results", "flow_durations", "failures")
 
 _RAW = frozenset([contracts.LANDING.name, contracts.UNION.name, contracts.QUARANTINE.name])  # not for rules
-_BASE = ("pipeline_runs", "requests")  # what others are shown by
+_BASE = ("pipeline_runs", "requests")  # what others are shown by, and nearly all rules ask: worked out once
 _REQUESTS = """
 WITH ordered AS (
   SELECT *, row_number() OVER (PARTITION BY pipeline_id, request_id
@@ -124,7 +124,7 @@ class History:
         """The connection, its tables as known then."""
         self.con.execute(f"UPDATE clock SET now = {_literal(now)}")
         for name in self._names:
-            if name in ("pipeline_runs", *_BY_EVENT):
+            if name in (*_BASE, *_BY_EVENT):
                 self._show(name, now)
         return self.con
 
@@ -151,7 +151,7 @@ class History:
             sql = f"SELECT * FROM {stored} WHERE {_BY_EVENT[name]} BETWEEN {begin} AND {at}"
         else:
             sql = f"SELECT * FROM {stored}"
-        self.con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
+        self.con.execute(f"CREATE OR REPLACE TEMP {'TABLE' if name in _BASE else 'VIEW'} {name} AS {sql}")
 
     def _runs(self, at: str, begin: str) -> str:
         known = "s.end_ts <= " + at
