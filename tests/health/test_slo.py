@@ -64,9 +64,8 @@ def store(site: Site, **tables: list[Row]) -> Site:
 
 def shown(site: Site, now: datetime) -> duckdb.DuckDBPyConnection:
     """The tables that rules read, as known at a time."""
-    site.warehouse.create(TABLES)
     chosen = site.warehouse.settings
-    con = History(site.warehouse, [*rules.queries(chosen), *slo.queries(), "pipelines incidents"], now).con
+    con = History(site.warehouse, [*slo.queries(), "incidents"], now).con
     rules.prepare(con)
     slo.prepare(con, chosen, rules.pipelines(con), now)
     return con
@@ -78,6 +77,12 @@ def found(site: Site, rule: str, now: datetime) -> list[Found]:
     (evaluation,) = rules.evaluate(con, site.warehouse.settings, rules.pipelines(con), [rule])
     assert evaluation.error is None
     return evaluation.found
+
+
+def write(site: Site, now: datetime) -> None:
+    """What a cycle writes."""
+    site.warehouse.create(TABLES)
+    slo.write(site.warehouse, shown(site, now))
 
 
 def titles(site: Site, rule: str, now: datetime) -> list[str]:
@@ -468,20 +473,20 @@ def test_what_was_judged_stays_as_it_was_judged(make_site: Make) -> None:
     """R-SLO-02: another target counts from now on, and for what was decided in the last two days."""
     runs = [run(at("01-02 00:00"), 30, update_id="old"), run(at("01-09 00:00"), 30, update_id="new")]
     site = store(make_site(), pipelines=[pipeline()], pipeline_runs=runs)
-    slo.write(site.warehouse, shown(site, at("01-09 01:00")))
+    write(site, at("01-09 01:00"))
     first = site.rows("slo_results", objective="duration")
     assert sorted((row["occurrence_id"], row["target"], row["met"]) for row in first) == [
         ("new", 45, True),
         ("old", 45, True),
     ]
     version = site.warehouse.version("slo_results")
-    slo.write(site.warehouse, shown(site, at("01-09 01:00")))
+    write(site, at("01-09 01:00"))
     assert site.warehouse.version("slo_results") == version
 
     file = site.folder / "monitoring.yaml"
     file.write_text(file.read_text() + "slos:\n  - {duration_minutes: 20}\n")
     site = Site(site.folder, open_warehouse(load(file)))
-    slo.write(site.warehouse, shown(site, at("01-09 02:00")))
+    write(site, at("01-09 02:00"))
     second = site.rows("slo_results", objective="duration")
     assert sorted((row["occurrence_id"], row["target"], row["met"]) for row in second) == [
         ("new", 20, False),
@@ -496,12 +501,12 @@ def test_a_request_that_is_decided_anew_has_one_row(site: Site) -> None:
     store(
         site, pipelines=[pipeline()], pipeline_runs=[run(at("01-02 00:00"), 1, "FAILED", update_id="a", request_id="r")]
     )
-    slo.write(site.warehouse, shown(site, at("01-02 01:00")))
+    write(site, at("01-02 01:00"))
     again = run(at("01-07 00:00"), 1, update_id="b", request_id="r", attempt_number=2)
     store(site, pipeline_runs=[again])
     now = at("01-07 01:00")
     assert standing(site, now, "success")["total"] == 1
-    slo.write(site.warehouse, shown(site, now))
+    write(site, now)
     assert site.row("slo_results", objective="success")["met"]
 
 
