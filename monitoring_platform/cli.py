@@ -201,13 +201,12 @@ def _answer(query: str, config: Path | None, as_json: bool, as_csv: bool) -> Non
     import duckdb
 
     from monitoring_platform.marts.own import stored_views
-    from monitoring_platform.marts.registry import TABLES
+    from monitoring_platform.marts.registry import STOCK
     from monitoring_platform.summary import printable
-    from monitoring_platform.warehouse.contracts import STANDING
     from monitoring_platform.warehouse.looking import question
 
     warehouse = _warehouse(config)
-    tables = (*STANDING, *TABLES, *stored_views(warehouse))
+    tables = (*STOCK.values(), *stored_views(warehouse))
     try:
         relation = question(warehouse, query, tables)
         columns, rows = [entry[0] for entry in relation.description or ()], relation.fetchall()
