@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,15 @@ def test_the_nearest_entry_that_sets_an_objective_counts() -> None:
         12,
     )
     assert (default.fresh_hours, default.ready_by, default.backlog) == (None, None, None)
+
+
+def test_the_example_of_the_page(make_site: Make) -> None:
+    """R-SLO-02: the configuration in docs/slos.md, and what it says of one pipeline."""
+    page = (Path(__file__).parents[2] / "docs" / "slos.md").read_text(encoding="utf-8")
+    config = make_site(config=page.split("```yaml\n")[1].split("```")[0]).warehouse.settings
+    one = slo.objectives(config.slos, Pipeline("1", "gold_finance_daily", None, {"layer": "gold"}))
+    assert (one.duration_minutes, one.fresh_hours, one.goal_pct, one.pass_rate_pct) == (20, 26, 99.9, 99.5)
+    assert (one.ready_by, one.calendar, config.maintenance[0].reason) == (time(6), "business", "patch night")
 
 
 def test_targets_of_pipelines(make_site: Make) -> None:

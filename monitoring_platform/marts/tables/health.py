@@ -9,12 +9,12 @@ SLO_RESULTS = table(
     """
     pipeline_id text Identity of the pipeline.
     objective text duration, success, ready_by, pass_rate or backlog.
-    occurrence_id text The request; for ready_by the local day.
-    at time When it was decided: end of the request, or the deadline.
+    occurrence_id text The request; for ready_by the local day, for backlog the UTC hour.
+    at time When it was decided: end of the request or hour, or the deadline.
     pipeline_name text Name at that time; null = never said.
-    update_id text Last attempt of the request, or of the success that met the deadline; null = none.
+    update_id text Last attempt of the request, update of the success that came first, or of the backlog; null = none.
     target double What was wanted, in `unit`.
-    unit text minutes, success, epoch seconds of the deadline, percent, or the unit of the backlog.
+    unit text minutes, success, epoch seconds (of the deadline), percent, or the unit of the backlog.
     value double What was reached, in `unit`; null = unknown.
     met bool Whether it was; a failed request meets nothing. Null = unknown: it counts for nothing.
     """,
@@ -31,7 +31,7 @@ SLO_STATUS = table(
     period_start time 28 days before the evaluation.
     period_end time The evaluation.
     target double What is wanted, in `unit`.
-    unit text minutes, success, hours, epoch seconds of the next deadline, percent, or the unit of the backlog.
+    unit text minutes, success, hours, epoch seconds (of the next deadline), percent, or the unit of the backlog.
     goal_pct double Share of occurrences that must meet it.
     total long Occurrences judged in the period.
     met long Of these met.
