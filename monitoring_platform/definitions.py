@@ -15,7 +15,7 @@ from monitoring_platform.orchestration.checks import health_checks
 from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.schedules import make_safety_net
-from monitoring_platform.orchestration.sensors import make_pipeline_updates
+from monitoring_platform.orchestration.sensors import make_alerts, make_job_messages, make_pipeline_updates
 
 
 def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False) -> dg.Definitions:
@@ -50,7 +50,11 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
         assets=[*ASSETS, *context, *([make_own_views(views)] if views else [])],
         asset_checks=[health_checks],
         jobs=[refresh],
-        sensors=[make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor)],
+        sensors=[
+            make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor),
+            make_alerts(schedule.enabled),
+            *make_job_messages(refresh, schedule.enabled),
+        ],
         schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled)],
         resources={"platform": Platform(config_path=str(path)), **(resources or {})},
         executor=dg.in_process_executor,

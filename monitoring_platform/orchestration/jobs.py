@@ -20,3 +20,14 @@ def make_refresh(marts: Sequence[str], context: Sequence[str] = (), views: Seque
         description="One cycle: what is new in all logs, union, context, marts, views of one's own, checks.",
         executor_def=dg.in_process_executor,  # one engine for each run, not one for each step
     )
+
+
+def failure_text(event: dg.DagsterEvent) -> str:
+    """Why a step failed: what it said itself, else its first cause."""
+    failure = event.step_failure_data
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return failure.user_failure_data.description
+    error = failure.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return f"{event.step_key}: {error.message.strip() if error else 'failed'}"

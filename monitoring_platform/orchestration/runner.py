@@ -17,7 +17,7 @@ import dagster as dg
 from monitoring_platform.config import Settings, dagster_home
 from monitoring_platform.definitions import build_defs
 from monitoring_platform.health.checks import CHECKS, Finding
-from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.orchestration.jobs import REFRESH, failure_text
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.warehouse.session import EngineUnavailable, require_java
 
@@ -89,7 +89,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
             if event.asset_key and event.partition is None
         }
         findings = [_finding(evaluation) for evaluation in result.get_asset_check_evaluations()]
-        errors = [_error(event) for event in result.all_events if event.is_step_failure]
+        errors = [failure_text(event) for event in result.all_events if event.is_step_failure]
     return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, errors)
 
 
@@ -115,13 +115,3 @@ def _finding(evaluation: dg.AssetCheckEvaluation) -> Finding:
     rows = [dict(record.data) for record in table.value.records] if table else []  # type: ignore[union-attr]
     total = int(evaluation.metadata["offenders_total"].value)  # type: ignore[arg-type]
     return Finding(check.name, check.table, check.severity, total, rows)
-
-
-def _error(event: dg.DagsterEvent) -> str:
-    failure = event.step_failure_data
-    if failure.user_failure_data and failure.user_failure_data.description:
-        return failure.user_failure_data.description
-    error = failure.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    return f"{event.step_key}: {error.message.strip() if error else 'failed'}"

@@ -63,15 +63,20 @@ class Delivered(NamedTuple):
     waiting: int = 0
 
 
+def notify(warehouse: Warehouse, now: datetime) -> Delivered:
+    """Plan what is to be told and send what is due. Nothing is looked at where no channel is configured."""
+    if not warehouse.settings.notifications.channels:
+        return Delivered()
+    plan_due(warehouse, now)
+    return deliver(warehouse, now)
+
+
 # ---- what is to be sent ----
 
 
 def plan_due(warehouse: Warehouse, now: datetime) -> int:
     """Plan messages for transitions and digests that have none yet; gives how many. Repeating it adds nothing."""
     warehouse.create((ALERT_DELIVERIES, INCIDENTS, INCIDENT_EVENTS))
-    settings = warehouse.settings
-    if not settings.notifications.channels:
-        return 0
     con = connect(warehouse, INCIDENT_EVENTS, INCIDENTS, ALERT_DELIVERIES, contracts.PIPELINES)
     times = {"since": now - _REMEMBERED, "now": now}
     events = con.execute(_UNPLANNED, times).to_arrow_table().to_pylist(maps_as_pydicts="strict")
@@ -79,7 +84,7 @@ def plan_due(warehouse: Warehouse, now: datetime) -> int:
     if events:
         told = {incident_id: set(channels) for incident_id, channels in con.execute(_TOLD).fetchall()}
         tags = {pipeline.pipeline_id: pipeline.tags for pipeline in pipelines(con)}
-        planned += plan(events, told, tags, settings)
+        planned += plan(events, told, tags, warehouse.settings)
     return _add(warehouse, planned)
 
 

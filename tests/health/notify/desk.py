@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from monitoring_platform.health.notify.delivering import Delivered, deliver, plan_due
+from monitoring_platform.health.notify.delivering import Delivered, notify
 from monitoring_platform.marts.registry import STOCK
 from monitoring_platform.warehouse.store import Warehouse
 from tests.conftest import Site
@@ -80,8 +80,7 @@ class Desk:
 
     def tick(self, now: datetime) -> Delivered:
         """What the sensor does."""
-        plan_due(self.warehouse, now)
-        return deliver(self.warehouse, now)
+        return notify(self.warehouse, now)
 
     def run(self, *minutes: float) -> None:
         """A tick at each of these minutes after noon."""
