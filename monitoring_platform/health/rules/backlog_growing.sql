@@ -3,7 +3,9 @@ WITH hours AS (
   SELECT pipeline_id, flow_name, hour_ts,
          coalesce(max(last_backlog_bytes), max(last_backlog_records), max(last_backlog_files), max(last_backlog_seconds))
            AS backlog
-  FROM flow_hours GROUP BY ALL
+  FROM flow_hours JOIN limits USING (pipeline_id) CROSS JOIN clock
+  WHERE hour_ts >= now - to_seconds(3600 * (hours + 4))
+  GROUP BY pipeline_id, flow_name, hour_ts
 ),
 placed AS (
   SELECT *, row_number() OVER one_flow AS place, lag(backlog) OVER (PARTITION BY pipeline_id, flow_name ORDER BY hour_ts)
