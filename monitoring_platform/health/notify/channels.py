@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Urgency = Literal["info", "success", "warning", "failure"]
 
 _HEARTBEAT_SECONDS = 5.0
+_PAUSE = 1.0  # seconds between messages to a service; `max_per_hour` keeps them few
 _SPARE = 200  # letters that escapes and ends of lines may add
 
 
@@ -46,6 +47,7 @@ class Channel:
             service: NotifyBase | None = Apprise.instantiate(self._address, asset=asset) if self._address else None
         if service is not None:
             service.overflow_mode = OverflowMode.TRUNCATE  # a message that is refused for its length is never taken
+            service.request_rate_per_sec = min(service.request_rate_per_sec, _PAUSE)
         return service
 
     @property

@@ -108,16 +108,21 @@ def _add(warehouse: Warehouse, planned: list[Row]) -> int:
     if not planned:
         return 0
     with warehouse.lock():
-        there = warehouse.arrow(ALERT_DELIVERIES).to_pylist()
-        ids = {row["delivery_id"] for row in there}
+        ids = {row["delivery_id"] for row in _stored(warehouse, "delivery_id", planned)}
         new = {row["delivery_id"]: row for row in planned if row["delivery_id"] not in ids}
-        sooner = hurried([*there, *new.values()], new.values())
+        sooner = hurried([*_stored(warehouse, "incident_id", planned), *new.values()], new.values())
         changed = {**new, **{row["delivery_id"]: row for row in sooner}}
         if sooner:
             _merge(warehouse, changed.values())
         elif changed:
             warehouse.append_rows(ALERT_DELIVERIES, _table(changed.values()))
     return len(new)
+
+
+def _stored(warehouse: Warehouse, column: str, like: list[Row]) -> list[Row]:
+    """Deliveries that have the same value in a column as one of these."""
+    wanted = pa.table({column: pa.array([row[column] for row in like], pa.string())})
+    return list(warehouse.stored(ALERT_DELIVERIES, None, wanted).to_pylist())
 
 
 # ---- sending ----

@@ -7,6 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from monitoring_platform.config import Digest
 from monitoring_platform.config.health import WEEKDAYS
 from monitoring_platform.health.calendars import local_instant
@@ -69,14 +71,20 @@ def due(warehouse: Warehouse, now: datetime) -> list[Row]:
     """Deliveries of digests whose time has come within the last day and that were not planned yet."""
     notifications, zone = warehouse.settings.notifications, warehouse.settings.time_zone
     rows: list[Row] = []
-    for kind, digest, write in (("daily", notifications.daily, daily), ("weekly", notifications.weekly, weekly)):
-        for day, at in _times(digest, zone, now) if digest else ():
-            assert digest is not None
+    for kind, digest, written in (("daily", notifications.daily, daily), ("weekly", notifications.weekly, weekly)):
+        if digest is None:
+            continue
+        for day, at in _times(digest, zone, now):
             planned = [delivery(kind, at, name, Message("", ""), subject=str(day)) for name in digest.channels]
-            if _are_new(warehouse, planned):
-                message = write(warehouse, at)
-                rows += [delivery(kind, at, name, message, subject=str(day)) for name in digest.channels]
+            if new := _unplanned(warehouse, planned):
+                rows += [{**row, **written(warehouse, at)._asdict()} for row in new]
     return rows
+
+
+def _unplanned(warehouse: Warehouse, planned: list[Row]) -> list[Row]:
+    wanted = pa.table({"delivery_id": pa.array([row["delivery_id"] for row in planned], pa.string())})
+    there = set(warehouse.stored(ALERT_DELIVERIES, ["delivery_id"], wanted)["delivery_id"].to_pylist())
+    return [row for row in planned if row["delivery_id"] not in there]
 
 
 def _times(digest: Digest, zone: str, now: datetime) -> Iterator[tuple[date, datetime]]:
@@ -88,12 +96,6 @@ def _times(digest: Digest, zone: str, now: datetime) -> Iterator[tuple[date, dat
         if WEEKDAYS[day.weekday()] in digest.weekdays and now - timedelta(days=1) < at <= now:
             yield day, at
             return
-
-
-def _are_new(warehouse: Warehouse, planned: list[Row]) -> bool:
-    ids = [row["delivery_id"] for row in planned]
-    there = warehouse.arrow(ALERT_DELIVERIES, ["delivery_id"], {"delivery_id": ids}) if ids else ()
-    return len(there) < len(ids)
 
 
 def daily(warehouse: Warehouse, at: datetime) -> Message:

@@ -129,12 +129,13 @@ def test_slack_and_mail(make_site: Callable[..., Site], monkeypatch: pytest.Monk
         (posted,) = web.taken
         (attached,) = posted["attachments"]
         (received,) = mail.taken
-        for text in (attached["title"], attached["text"]):
-            assert "‹!channel› ＠here ［x］(http:// evil.example) ‹b›bold‹/b› 'code'［31m gnp.exe" in text
-            assert not set(text) & set("<>@[]`\x1b\u202e")
+        for shown in (attached["title"], attached["text"]):
+            assert "‹!channel› ＠here ［x］(http:// evil.example) ‹b›bold‹/b› 'code'［31m gnp.exe" in shown
+            assert not set(shown) & set("<>@[]`\x1b\u202e")
         assert received["subject"].startswith("ERROR orders: <!channel> @here")
-        html = received.get_body(("html",))
-        assert html is None or "<b>bold" not in html.get_content()
+        text, html = received.get_body(("plain",)), received.get_body(("html",))
+        assert text is not None and "First error: <!channel> @here [x](http://evil.example) <b>" in text.get_content()
+        assert html is not None and "&lt;b&gt;bold&lt;/b&gt;" in html.get_content() and "<b>" not in html.get_content()
 
 
 def test_the_address_is_told_nowhere(

@@ -27,7 +27,7 @@ def desk(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> Des
 def test_once_for_a_local_day(desk: Desk) -> None:
     """At 08:00 in Berlin, before and after the clocks change; the weekly one on Mondays, to each of its channels."""
     for moment in ("28T06:59", "28T07:00", "28T12:00", "29T05:59", "29T06:00", "30T10:00"):
-        plan_due(desk.warehouse, datetime.fromisoformat(f"2026-03-{moment}+00:00"))
+        desk.tick(datetime.fromisoformat(f"2026-03-{moment}+00:00"))
     assert [(row["transition"], row["channel"], row["due_at"].isoformat()[:16]) for row in desk.rows()] == [
         ("daily", "ops", "2026-03-27T07:00"),  # less than a day late
         ("daily", "ops", "2026-03-28T07:00"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -235,3 +236,14 @@ def test_every_ready_made_rule_says_what_to_do() -> None:
     for answer in messages._ANSWERS.values():
         for name in (part.split("`")[0] for part in answer.split("`query ")[1:]):
             assert name in stock()
+
+
+def test_the_documented_configuration(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of docs/notifications.md is one that loads."""
+    text = (Path(__file__).parents[3] / "docs" / "notifications.md").read_text(encoding="utf-8")
+    for name in ("SLACK_URL", "FINANCE_MAIL", "PAGERDUTY_URL", "HEARTBEAT_URL"):
+        monkeypatch.setenv(name, "https://example.com/")
+    settings = make_site(config=text.split("```yaml\n")[1].split("```")[0]).warehouse.settings
+    assert list(settings.notifications.channels) == ["data-team", "finance", "on-call"]
+    (row,) = plan([event(owner="finance-eu")], {}, {}, settings)
+    assert row["channel"] == "finance"
