@@ -15,6 +15,7 @@ from monitoring_platform.health.notify.texts import line, plain, some
 Row = Mapping[str, Any]
 
 _NUMBERS = 6  # told of one finding
+_OTHERS = 6  # findings told in all
 _ERROR = 300  # letters told of an error
 _ANSWERS: dict[str, str] = {
     "request_failed": "look at the error; `query root_error_of_failed_requests` has all of them",
@@ -110,7 +111,7 @@ def _worse(event: Row) -> list[str]:
 
 
 def _found(found: list[Row], evidence: Row, names: list[str]) -> list[str]:
-    """The first finding in numbers, with its run and error; of more findings how many there are."""
+    """The first finding in numbers, with its run and error; of the others what is wrong."""
     first, lines = found[0], []
     if len(names) > 1 and first.get("pipeline_name"):
         lines.append(f"First: {line(first['pipeline_name'], 80)}")
@@ -124,9 +125,15 @@ def _found(found: list[Row], evidence: Row, names: list[str]) -> list[str]:
         lines.append(f"Run {line(str(first['update_id']), 80)}")
     if first.get("first_error"):
         lines.append(f"First error: {line(str(first['first_error']), _ERROR)}")
-    if evidence.get("found_in_all", 1) > 1:
-        lines.append(f"Found in all: {evidence['found_in_all']}")
+    lines += [f"Also: {_where(row, len(names) > 1)}{line(str(row.get('title')), 120)}" for row in found[1:_OTHERS]]
+    if (more := evidence.get("found_in_all", len(found)) - _OTHERS) > 0:
+        lines.append(f"and {more} more")
     return lines
+
+
+def _where(row: Row, is_in_many: bool) -> str:
+    parts = [row.get("pipeline_name") or row.get("pipeline_id") if is_in_many else None, row.get("subject")]
+    return "".join(f"{line(part, 80)}: " for part in parts if part)
 
 
 def _rest(evidence: Row) -> list[str]:

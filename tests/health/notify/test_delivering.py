@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -109,6 +110,31 @@ def test_a_channel_that_fails_is_left_alone(make_site: Callable[..., Site], monk
             desk.happened("opened", T0, f"i{number}")
         assert desk.tick(at(1)) == Delivered(0, 1, 4)
         assert len(web.refused) == 1
+
+
+def test_whatever_fails_each_message_arrives_once(
+    make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two channels that fail at random while incidents come and go: at the end each message is there, once, in order."""
+    chance = random.Random(5)
+    with Web() as a, Web() as b:
+        for name, web in (("A", a), ("B", b)):
+            web.answers = [chance.choice([200, 500, 429, 403]) for _ in range(10)]
+            monkeypatch.setenv(name, f"json://127.0.0.1:{web.port}/")
+        desk = site_with(make_site, "  channels: {a: '${A}', b: '${B}'}\n  fallback: [a, b]\n")
+        for number in range(5):
+            desk.happened("opened", at(5 * number), f"i{number}", (f"p{number}",))
+            if number % 2:
+                desk.happened("resolved", at(5 * number + 3), f"i{number}", (f"p{number}",))
+            desk.tick(at(5 * number + 4))
+        desk.run(*range(30, 300, 30))
+        ids = {name: sorted(row["delivery_id"] for row in desk.rows(channel=name)) for name in ("a", "b")}
+        for name, web in (("a", a), ("b", b)):
+            assert sorted(body["message"].splitlines()[-1].removeprefix("id ") for body in web.taken) == ids[name]
+            assert len(web.taken) == 7 and web.refused
+            for number in (1, 3):
+                mine = [title for title in web.titles if f"p{number}:" in title]
+                assert [title.split(" ")[0] for title in mine] == ["ERROR", "RESOLVED"]
 
 
 def test_slack_and_mail(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:

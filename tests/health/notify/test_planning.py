@@ -217,8 +217,28 @@ def test_the_words_of_more_pipelines_and_of_getting_worse() -> None:
         "Was: warning",
         "Since 2026-03-10 11:12 UTC, for 48 min so far",
         "First: p0",
-        "Found in all: 10",
+        "and 4 more",
         "To do: `monitoring-platform query slower_by_which_flow` says which flow takes longer",
+    ]
+
+
+def test_failed_checks_are_listed() -> None:
+    """R-ALERT-06: all that fail, each with its rate; of many the first few."""
+    found = [
+        {
+            "pipeline_id": "id-orders",
+            "pipeline_name": "orders",
+            "subject": f"sales.rule{n}",
+            "title": f"rule{n} passes 9{n}.00 %",
+        }
+        for n in range(8)
+    ]
+    failed = event(rule="pass_rate_low", title="rule0 passes 90.00 %", evidence={"found": found, "found_in_all": 8})
+    told = messages.of_incident(failed, "UTC")
+    assert told.body.splitlines()[1:-1] == [
+        "At: sales.rule0",
+        *(f"Also: sales.rule{n}: rule{n} passes 9{n}.00 %" for n in range(1, 6)),
+        "and 2 more",
     ]
 
 
