@@ -44,6 +44,7 @@ _BY_EVENT = {
     "flow_definitions": "event_ts",
     "flow_lineage": "event_ts",
     "schema_changes": "changed_at",
+    "slo_results": '"at"',
     "flow_hours": "hour_ts + INTERVAL 1 HOUR",
     "gateway_progress": "hour_ts + INTERVAL 1 HOUR",
     "expectation_days": "CAST(day AS TIMESTAMPTZ) + INTERVAL 1 DAY",

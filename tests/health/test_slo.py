@@ -447,11 +447,28 @@ def test_budget_and_burn_rates(site: Site) -> None:
     assert row["error_budget_left_pct"] == pytest.approx(-300)  # 1 allowed, 4 missed
     assert row["burn_rate_1d"] == pytest.approx(50)  # half of the requests, 1 % allowed
     assert row["burn_rate_7d"] == pytest.approx(10)  # a tenth of them
-    (durations, successes) = sorted(found(site, "budget_burning", now), key=lambda row: row.subject)
-    assert (durations.subject, successes.subject) == ("duration", "success")
-    assert successes.severity == "error"
-    assert successes.title == "success missed 4 of 8 times in a day, 50 times as often as allowed"
-    assert durations.cause == successes.cause == "p runs"
+    (burning,) = found(site, "budget_burning", now)  # that failed requests miss their duration too is not said
+    assert (burning.subject, burning.severity) == ("success", "error")
+    assert burning.title == "success missed 4 of 8 times in a day, 50 times as often as allowed"
+
+
+def test_budgets_of_data_and_of_runs_are_separate_incidents(make_site: Make) -> None:
+    """R-ALERT-05: three failures and a run that is too long are one cause, three runs with bad data another."""
+    now = at("02-01 00:00")
+    runs = [run(now - timedelta(hours=place), 1, "FAILED" if place < 4 else "COMPLETED") for place in range(1, 11)]
+    runs[9] = run(now - timedelta(hours=12), 50, update_id="long")
+    checks = [
+        {"pipeline_id": "p", "update_id": row["update_id"], "dataset": "t", "expectation": "x", "pass_rate_pct": 90.0}
+        for row in runs[3:6]
+    ]
+    site = store(
+        make_site(config="slos:\n  - {pass_rate_pct: 98}\n"),
+        pipelines=[pipeline()],
+        pipeline_runs=runs,
+        expectation_results=checks,
+    )
+    causes = {row.subject: row.cause for row in found(site, "budget_burning", now)}
+    assert causes == {"duration": "p runs", "success": "p runs", "pass_rate": "p data"}
 
 
 def test_a_budget_that_burns_slowly_is_a_warning(site: Site) -> None:

@@ -1,8 +1,11 @@
 -- An objective is missed so often that its error budget of four weeks is used up in days (fast) or a week (slow).
+-- A failed request misses all; where nothing else is missed, that it should succeed is told alone.
 WITH speeds AS (
   SELECT b.*, l.*, burn_1d >= fast AND missed_1d >= min_missed AS is_fast,
          burn_7d >= slow AND missed_7d >= min_missed AS is_slow
   FROM budgets b JOIN limits l USING (pipeline_id)
+  QUALIFY objective NOT IN ('duration', 'pass_rate')
+       OR missed_7d IS DISTINCT FROM max(missed_7d) FILTER (objective = 'success') OVER (PARTITION BY b.pipeline_id)
 )
 SELECT pipeline_id, objective AS subject,
        -- different people answer for data and for runs
