@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from monitoring_platform.config import Backlog, Slo, load
 from monitoring_platform.health import rules, slo
+from monitoring_platform.health.backtest import rehearse
 from monitoring_platform.health.history import History
 from monitoring_platform.health.rules import Found, Pipeline
 from monitoring_platform.marts.registry import STOCK
@@ -65,7 +66,7 @@ def store(site: Site, **tables: list[Row]) -> Site:
 def shown(site: Site, now: datetime) -> duckdb.DuckDBPyConnection:
     """The tables that rules read, as known at a time."""
     chosen = site.warehouse.settings
-    con = History(site.warehouse, [*slo.queries(), "incidents"], now).con
+    con = History(site.warehouse, [*slo.queries(), "incidents flow_durations"], now).con
     rules.prepare(con)
     slo.prepare(con, chosen, rules.pipelines(con), now)
     return con
@@ -292,12 +293,20 @@ USUAL = [run(at(f"01-{day:02d} 04:00"), 42) for day in range(1, 11)]  # 05:00 to
 
 def test_a_run_that_will_end_too_late_is_told_before_the_deadline(make_site: Make) -> None:
     """R-NEW-06, R-SLO-05: begun at 05:25, usually 42 minutes: 06:07. Once it is missed, that is all that is told."""
+    flow = {"pipeline_id": "p", "update_id": USUAL[-1]["update_id"], "run_start_ts": USUAL[-1]["start_ts"]}
     site = store(
-        make_site(config=READY), pipelines=[pipeline()], pipeline_runs=[*USUAL, run(at("01-11 04:25"), 50)]
-    )  # fmt: skip
+        make_site(config=READY),
+        pipelines=[pipeline()],
+        pipeline_runs=[*USUAL, run(at("01-11 04:25"), 50)],
+        flow_durations=[
+            {**flow, "flow_name": "quick", "critical_seconds": 60.0, "usual_seconds": 60.0},
+            {**flow, "flow_name": "long", "critical_seconds": 2400.0, "usual_seconds": 2280.0},
+        ],
+    )
     (risk,) = found(site, "deadline_at_risk", at("01-11 04:26"))
     assert risk.title == "at this pace 06:07, deadline 06:00 Europe/Berlin"
     assert risk.evidence["basis"] == "usually 42.0 min (median of 10 runs of the same hour)"
+    assert (risk.evidence["longest_flow"], risk.evidence["usual_minutes_of_flow"]) == ("long", 38.0)
     now = standing(site, at("01-11 04:26"), "ready_by")
     assert (now["state"], now["due_at"], now["expected_at"]) == ("at_risk", at("01-11 05:00"), at("01-11 05:07"))
     assert titles(site, "deadline_at_risk", at("01-11 05:00")) == []
@@ -344,6 +353,30 @@ def test_what_happens_later_is_not_known_yet(make_site: Make) -> None:
         assert found(whole, rule, now) == found(cut, rule, now)
 
 
+def test_a_rehearsal_misses_what_live_operation_missed(make_site: Make) -> None:
+    """R-NEW-06: evaluated every hour, each time on what was known then."""
+    runs = [run(at("01-02 04:00"), 30), run(at("01-03 09:10"), 30), run(at("01-04 04:00"), 30)]
+    ends = {row["update_id"]: row["end_ts"] for row in runs}
+    events = [
+        {
+            "pipeline_id": "p",
+            "update_id": row["update_id"],
+            "event_ts": when,
+            "event_date": when.date(),
+            "_ingested_at": when,
+        }
+        for row in runs
+        for when in (row["start_ts"], ends[row["update_id"]])
+    ]
+    site = store(
+        make_site(config=READY), pipelines=[pipeline()], pipeline_runs=runs, all_pipelines_event_log=events
+    )  # fmt: skip
+    made = rehearse(site.warehouse, at("01-03 00:00"), at("01-03 12:00"), timedelta(hours=1), only="deadline_missed")
+    assert [(row["transition"], row["at"]) for row in made.events] == [
+        ("opened", at("01-03 05:00")), ("resolved", at("01-03 10:00")),
+    ]  # fmt: skip
+
+
 # Duration
 
 
@@ -386,6 +419,18 @@ def test_freshness(make_site: Make) -> None:
     old, never = sorted(found(site, "not_fresh", at("01-03 18:00")), key=lambda row: row.pipeline_id, reverse=True)
     assert (old.title, old.since) == ("last success 30.0 hours ago, at most 24 wanted", at("01-03 12:00"))
     assert (never.title, never.since) == ("no success for 42.0 hours, at most 24 wanted", at("01-03 00:00"))
+
+
+def test_what_is_not_seen_is_not_late(make_site: Make) -> None:
+    """R-SLO-06: of a log that cannot be read another rule tells; nothing is known of its runs."""
+    config = READY + "    fresh_hours: 24\n"
+    site = store(
+        make_site(config=config.replace("{ready_by: '06:00'}", "ready_by: '06:00'")),
+        pipelines=[pipeline(state="no_grant")],
+    )
+    now = at("01-05 12:00")
+    assert (titles(site, "not_fresh", now), titles(site, "deadline_missed", now)) == ([], [])
+    assert standing(site, now, "fresh")["state"] == standing(site, now, "ready_by")["state"] == "unknown"
 
 
 def test_a_continuous_pipeline_is_as_fresh_as_its_last_batch(make_site: Make) -> None:
