@@ -249,7 +249,7 @@ def _life(pipeline: Pipeline, window: Window, rng: Random) -> Life:
         pipeline,
         times,
         begins=window.start,
-        flakiness=rng.choices((0.01, 0.04, 0.12), (60, 25, 15))[0],
+        flakiness=rng.choices((0.03, 0.1, 0.25), (50, 30, 20))[0],  # up to a quarter: published figures
         weekend=rng.choice((1.0, 1.0, rng.uniform(0.35, 0.8))),
         weekly_growth=rng.choice((0.0, rng.uniform(0.01, 0.02))),
     )
@@ -412,12 +412,14 @@ def turns(life: Life, window: Window, rng: Random) -> Iterator[Turn]:
 
 
 def _mostly_well(life: Life, rng: Random) -> tuple[Attempt, ...]:
-    """Now and then a first attempt fails and its retry heals it, or somebody stops a run."""
-    usual = Attempt("JOB_TASK")
-    if rng.random() < life.flakiness:
-        passing = rng.choice(("TASK_WRITE_FAILED", "EXECUTOR_LOST", "CONNECTION_RESET"))
-        return replace(usual, outcome="FAILED", failure=_failure(passing)), Attempt("RETRY_ON_FAILURE")
-    return (replace(usual, outcome="CANCELED"),) if rng.random() < 0.004 else (usual,)
+    """Now and then attempts fail and a retry heals it, or somebody stops a run."""
+    failing, cause = [], "JOB_TASK"
+    while rng.random() < (0.3 if failing else life.flakiness) and len(failing) < 4:
+        passing = _failure(rng.choice(("TASK_WRITE_FAILED", "EXECUTOR_LOST", "CONNECTION_RESET")))
+        failing.append(Attempt(cause, "FAILED", failure=passing))
+        cause = "RETRY_ON_FAILURE"
+    is_stopped = not failing and rng.random() < 0.004
+    return (*failing, Attempt(cause, "CANCELED" if is_stopped else "COMPLETED"))
 
 
 def _special(turn: Turn, usual: Turn, life: Life) -> Iterator[Turn]:

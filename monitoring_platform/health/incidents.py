@@ -66,7 +66,7 @@ def step(
     """One evaluation. `upstream`: pipelines whose datasets a pipeline reads; `not_processed`: read without success."""
     known = {pipeline.pipeline_id: pipeline for pipeline in watched}
     findings = _findings(state, evaluations, settings, known, now)
-    _fold(findings, upstream)
+    _fold(findings, upstream, state)
     machine = _Machine(state, settings, known, now)
     for key, rows in _grouped(findings).items():
         machine.found(key, rows)
@@ -141,26 +141,39 @@ def _state(row: Row, rule: Rule, pipeline: Pipeline, settings: Settings, now: da
     return "open"
 
 
-def _fold(findings: list[Row], upstream: Mapping[str, set[str]]) -> None:
-    """Mark what is the consequence of trouble upstream, and say of which."""
+def _fold(findings: list[Row], upstream: Mapping[str, set[str]], state: State) -> None:
+    """Mark what is the consequence of trouble upstream, and say of which.
+
+    It stays so for a while when that is over: until its pipeline has run again it cannot show that it is well.
+    """
     causes: dict[str, Row] = {}
     for row in findings:
         if row["state"] == "open" and kind(row["rule"]).is_cause and RANK[row["severity"]] > 0:
             first = causes.get(row["pipeline_id"])
             if first is None or _began(row) < _began(first):
                 causes[row["pipeline_id"]] = row
+    recent = {row["incident_id"] for row in state.incidents}
+    folded = {
+        (row["rule"], row["pipeline_id"], row["subject"]): row
+        for row in state.findings
+        if row["state"] == "folded" and row["incident_id"] in recent
+    }
     for row in findings:
         if row["state"] != "open" or not kind(row["rule"]).folds:
             continue
         reached = [causes[key] for key in _all_upstream(row["pipeline_id"], upstream) if key in causes]
         earlier = [cause for cause in reached if _began(cause) <= _began(row)]
+        before = folded.get((row["rule"], row["pipeline_id"], row["subject"]))
         if earlier:
             root = min(earlier, key=lambda cause: (_began(cause), cause["pipeline_id"]))
             row["state"], row["folded_into"] = "folded", (root["rule"], root["pipeline_id"], root["subject"])
+        elif before is not None and before["since"] == row["since"]:
+            row["state"], row["incident_id"] = "folded", before["incident_id"]
 
 
 def _began(row: Row) -> datetime:
-    began: datetime = row["since"] or row["first_found_at"]
+    """When it began: `since` moves on where the newest run counts, so at the latest when it was first found."""
+    began: datetime = min(row["since"] or row["first_found_at"], row["first_found_at"])
     return began
 
 

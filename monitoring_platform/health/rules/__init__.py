@@ -44,7 +44,7 @@ KINDS: dict[str, Kind] = {
     "duration_over_target": Kind(),
     "budget_burning": Kind(),
     "run_slow": Kind(),
-    "duration_growing": Kind("info"),
+    "duration_growing": Kind(),
     "rows_zero": Kind(folds=True, is_cause=True),
     "rows_changed": Kind(folds=True, is_cause=True),
     "pass_rate_low": Kind(),

@@ -65,8 +65,8 @@ FINDINGS = table(
     since time When the trouble began, by the log; null = not known.
     first_found_at time Clock of the first evaluation in a row that found it.
     cycles long Evaluations in a row that found it.
-    state text open, pending (not for long enough), snoozed, maintenance, or folded (its cause upstream is open).
-    incident_id text The incident; null = none is open.
+    state text open, pending (not for long enough), snoozed, maintenance, or folded (its cause upstream is or was open).
+    incident_id text The incident, of something folded that of its cause; null = none.
     evidence text Numbers, first error and what changed, as JSON.
     """,
 )
