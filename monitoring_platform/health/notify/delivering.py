@@ -132,7 +132,7 @@ def deliver(warehouse: Warehouse, now: datetime) -> Delivered:
     """Send what is due, in the order in which it happened. Whoever comes while another delivers leaves it to them.
 
     A channel that fails is left alone until the next call. Nothing is given up: a failed message is tried again after
-    1, 2, 4 … at most 60 minutes.
+    1, 2, 4 … at most 60 minutes. Not for callers that hold the lock of the warehouse: it is taken for each record.
     """
     warehouse.create((ALERT_DELIVERIES, INCIDENTS))
     with warehouse.turn("delivering") as is_ours:
@@ -201,8 +201,8 @@ def _send(warehouse: Warehouse, channel: Channel, group: list[Row], now: datetim
 def _summary(group: list[Row]) -> tuple[str, str]:
     titles = [f"- {row['title']}" for row in group[:_TITLES]]
     if len(group) > _TITLES:
-        titles.append(f"- and {len(group) - _TITLES} more; see `alert_deliveries`")
-    text = "As many messages as this channel gets in an hour were sent. These are the others:"
+        titles.append(f"- and {len(group) - _TITLES} more")
+    text = "This channel has had its messages of the hour. These are the others, `alert_deliveries` has them whole:"
     return f"and {len(group)} more", "\n".join([text, *titles])
 
 

@@ -28,7 +28,7 @@ def plan(
     for event in events:
         knowing = known.setdefault(event["incident_id"], set())
         if event["transition"] == "resolved":
-            channels = sorted(knowing)
+            channels = sorted(knowing & settings.notifications.channels.keys())
         else:
             channels = routed(event, tags, settings.notifications)
             knowing.update(channels)

@@ -100,7 +100,7 @@ def test_the_end_is_told_to_those_who_know(settings: Callable[..., Settings]) ->
         event("resolved", at(9), incident_id="i2", severity="error"),
         event("resolved", at(9), incident_id="i3"),
     ]
-    rows = plan(events, {"i2": {"mail"}}, {}, settings(ROUTES))
+    rows = plan(events, {"i2": {"mail", "no longer configured"}}, {}, settings(ROUTES))
     assert [(row["incident_id"], row["transition"], row["channel"]) for row in rows] == [
         ("i1", "opened", "chat"),
         ("i1", "escalated", "pager"),
