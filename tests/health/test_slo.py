@@ -516,17 +516,23 @@ def test_budgets_of_data_and_of_runs_are_separate_incidents(make_site: Make) -> 
     assert causes == {"duration": "p runs", "success": "p runs", "pass_rate": "p data"}
 
 
-def test_a_budget_that_burns_slowly_is_a_warning(site: Site) -> None:
-    """R-NEW-06: 3 missed of 40 in a week are 7.5 times what is allowed; two are too few to say."""
+def every_four_hours(now: datetime, failed: set[int]) -> list[Row]:
+    """40 requests in a week, the newest first; those with these numbers failed."""
+    starts = [now - timedelta(hours=4 * place + 1) for place in range(40)]
+    return [run(start, 1, "FAILED" if place in failed else "COMPLETED") for place, start in enumerate(starts)]
+
+
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [({2, 10, 20}, [("warning", 7.5)]), ({2, 10}, []), ({10, 15, 20}, [])],
+    ids=["3 of 40 are 7.5 times what is allowed", "2 are too few to say", "none in the last day: it burns no more"],
+)
+def test_a_budget_that_burns_slowly_is_a_warning(site: Site, failed: set[int], expected: list[Any]) -> None:
+    """R-NEW-06: over a week, and still over the last day."""
     now = at("02-01 00:00")
-    runs = [
-        run(now - timedelta(days=2, hours=2 * place), 1, "FAILED" if place < 3 else "COMPLETED") for place in range(40)
-    ]
-    store(site, pipelines=[pipeline()], pipeline_runs=runs[1:])
-    assert found(site, "budget_burning", now) == []
-    store(site, pipeline_runs=runs[:1])
-    success = found(site, "budget_burning", now)[-1]
-    assert (success.severity, success.evidence["burn_rate_7_days"]) == ("warning", 7.5)
+    store(site, pipelines=[pipeline()], pipeline_runs=every_four_hours(now, failed))
+    burning = found(site, "budget_burning", now)
+    assert [(row.severity, row.evidence["burn_rate_7_days"]) for row in burning] == expected
 
 
 def test_nothing_judged_is_not_all_met(site: Site) -> None:

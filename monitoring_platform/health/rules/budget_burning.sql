@@ -2,7 +2,7 @@
 -- A failed request misses all; where nothing else is missed, that it should succeed is told alone.
 WITH speeds AS (
   SELECT b.*, l.*, burn_1d >= fast AND missed_1d >= min_missed AS is_fast,
-         burn_7d >= slow AND missed_7d >= min_missed AS is_slow
+         burn_7d >= slow AND burn_1d >= slow AND missed_7d >= min_missed AS is_slow  -- and still burns
   FROM budgets b JOIN limits l USING (pipeline_id)
   QUALIFY objective NOT IN ('duration', 'pass_rate')
        OR missed_7d IS DISTINCT FROM max(missed_7d) FILTER (objective = 'success') OVER (PARTITION BY b.pipeline_id)
