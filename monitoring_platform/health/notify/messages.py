@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ Row = Mapping[str, Any]
 _NUMBERS = 6  # told of one finding
 _OTHERS = 6  # findings told in all
 _ERROR = 300  # letters told of an error
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")  # as evidence has them, always UTC
 _ANSWERS: dict[str, str] = {
     "request_failed": "look at the error; `query root_error_of_failed_requests` has all of them",
     "failure_rate_high": "`query rising_failure_rate`, then `query error_pattern`",
@@ -45,7 +47,9 @@ _ANSWERS: dict[str, str] = {
 }
 #: Evidence that has a line of its own, or says nothing to people.
 _APART = frozenset(
-    "pipeline_id pipeline_name subject since title request_id update_id first_error error_class basis".split()  # noqa: SIM905
+    """
+    pipeline_id pipeline_name subject since title request_id update_id first_error error_class basis remedy remedy_sql
+    """.split()  # noqa: SIM905
 )
 
 
@@ -75,7 +79,9 @@ def of_incident(event: Row, time_zone: str) -> Message:
     title = f"{severity} {about}"
     if event["transition"] == "escalated":
         title, lines = f"WORSE, {title}", [*_worse(event), *lines]
-    return _message(title, [*lines, *_found(found, evidence, names), *_rest(evidence), _to_do(event["rule"])])
+    return _message(
+        title, [*lines, *_found(found, evidence, names, time_zone), *_rest(evidence), _to_do(event["rule"], found[0])]
+    )
 
 
 def of_job(transition: str, run_id: str, error: str | None = None) -> Message:
@@ -94,7 +100,7 @@ def _message(title: str, lines: list[str]) -> Message:
 
 
 def _since(event: Row, found: list[Row], time_zone: str) -> list[str]:
-    times = [datetime.fromisoformat(row["since"].replace("Z", "+00:00")) for row in found if row.get("since")]
+    times = [_instant(row["since"]) for row in found if row.get("since")]
     began = min(times) if times else event["started_at"] or event["at"]
     ago = f", for {duration(event['at'] - began)} so far" if event["at"] - began >= timedelta(minutes=1) else ""
     return [f"Since {moment(began, time_zone)}{ago}"]
@@ -110,14 +116,16 @@ def _worse(event: Row) -> list[str]:
     return lines
 
 
-def _found(found: list[Row], evidence: Row, names: list[str]) -> list[str]:
+def _found(found: list[Row], evidence: Row, names: list[str], time_zone: str) -> list[str]:
     """The first finding in numbers, with its run and error; of the others what is wrong."""
     first, lines = found[0], []
     if len(names) > 1 and first.get("pipeline_name"):
         lines.append(f"First: {line(first['pipeline_name'], 80)}")
     if first.get("subject"):
         lines.append(f"At: {line(first['subject'])}")
-    numbers = [f"{key.replace('_', ' ')} {_figure(value)}" for key, value in first.items() if key not in _APART]
+    numbers = [
+        f"{key.replace('_', ' ')} {_figure(value, time_zone)}" for key, value in first.items() if key not in _APART
+    ]
     if numbers:
         compared = f" ({line(str(first['basis']))})" if first.get("basis") else ""
         lines.append(line(", ".join(numbers[:_NUMBERS]), 300) + compared)
@@ -140,17 +148,25 @@ def _rest(evidence: Row) -> list[str]:
     return [f"Downstream: {some(evidence['downstream'])}"] if evidence.get("downstream") else []
 
 
-def _to_do(rule: str) -> str:
+def _to_do(rule: str, first: Row) -> str:
+    if first.get("remedy"):
+        return f"To do: {line(str(first['remedy']), _ERROR)}"
     answer = _ANSWERS.get(rule, f"see the rule {line(rule)} in the configuration")
     return f"To do: {answer.replace('`query ', '`monitoring-platform query ')}"
 
 
-def _figure(value: Any) -> str:
+def _figure(value: Any, time_zone: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return moment(_instant(value), time_zone)
     return f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else line(str(value), 120)
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text[:19] + "+00:00")
 
 
 def moment(at: datetime, time_zone: str) -> str:

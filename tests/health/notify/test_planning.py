@@ -200,6 +200,21 @@ def test_the_words_of_a_beginning() -> None:
     ]
 
 
+def test_times_and_remedies_of_the_evidence() -> None:
+    """Times are told as people read them; where a rule knows what to do, its words are taken."""
+    found = {
+        "due_at": "2026-03-10T05:00:00Z",
+        "expected_at": "2026-03-10T05:40:12.5Z",
+        "remedy": "GRANT it",
+        "remedy_sql": "x",
+    }
+    told = messages.of_incident(event(found=found), "Europe/Berlin")
+    assert told.body.splitlines()[1:] == [
+        "due at 2026-03-10 05:00 UTC (06:00 Europe/Berlin), expected at 2026-03-10 05:40 UTC (06:40 Europe/Berlin)",
+        "To do: GRANT it",
+    ]
+
+
 def test_the_words_of_more_pipelines_and_of_getting_worse() -> None:
     names = [f"p{number}" for number in range(10)]
     worse = event(
