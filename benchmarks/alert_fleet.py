@@ -20,13 +20,14 @@ import orjson
 
 from monitoring_platform.demo.drafting import drafts
 from monitoring_platform.demo.endless import play_continuous, play_gateway
-from monitoring_platform.demo.events import DAY, HOUR, MINUTE, new_id
+from monitoring_platform.demo.events import DAY, HOUR, MINUTE, SECOND, new_id
 from monitoring_platform.demo.fleet import OWNERS
 from monitoring_platform.demo.journal import Journal
 from monitoring_platform.demo.lineage import wire
 from monitoring_platform.demo.model import CATALOG, Pipeline, Rule
 from monitoring_platform.demo.planning import Obstacle
 from monitoring_platform.demo.timeline import Attempt, Failure, Window
+from monitoring_platform.demo.truth import RunTruth
 from monitoring_platform.demo.updates import play
 from monitoring_platform.demo.writing import FileSet, write_files
 from monitoring_platform.health.calendars import local_instant
@@ -103,7 +104,7 @@ class Kind(NamedTuple):
 
     name: str
     rules: tuple[str, ...]
-    count: int
+    often: int
     days: tuple[float, float]
     change: Callable[[Turn, Spell], Turn | None]
     shape: Callable[[Pipeline], Pipeline] = lambda pipeline: pipeline
@@ -137,6 +138,10 @@ def _hangs(turn: Turn, spell: Spell) -> Turn | None:
     if turn.at > spell.start + DAY:
         return None
     return _attempts(turn, outcome="CANCELED", stops_at=0, slow_flow=0, extra_ms=2 * (spell.end - turn.at))
+
+
+def _silent(turn: Turn, spell: Spell) -> None:
+    return None
 
 
 def _grows(turn: Turn, spell: Spell) -> Turn:
@@ -182,7 +187,7 @@ KINDS = (
     Kind("hangs", (*_SLOW, "not_fresh", "pipeline_silent"), 4, (1.2, 3), _hangs),
     Kind("takes 6 % longer each week", ("duration_growing", NAIVE_SLOW), 4, (60, 60), _grows, _long),
     Kind("no rows", ("rows_zero", "rows_changed", NAIVE_ZERO), 4, (2, 5), lambda turn, _: replace(turn, rows=0.0)),
-    Kind("half the rows", ("rows_changed",), 4, (4, 10), lambda turn, _: replace(turn, rows=0.42 * turn.rows)),
+    Kind("half the rows", ("rows_changed",), 4, (4, 10), lambda turn, _: replace(turn, rows=0.5 * turn.rows)),
     Kind(
         "pass rate low",
         ("pass_rate_low", "budget_burning"),
@@ -209,7 +214,7 @@ KINDS = (
     ),
     Kind("recomputed in full", ("recomputed_in_full",), 4, (5, 9), _recomputes, hosts=("materialized_view",), runs=2),
     Kind("loses an expectation", ("expectation_lost",), 4, (5, 9), _loses_rule, _judged, runs=3),
-    Kind("falls silent", ("pipeline_silent", "not_fresh"), 4, (5, 8), lambda turn, _: None),
+    Kind("falls silent", ("pipeline_silent", "not_fresh"), 4, (5, 8), _silent),
 )
 _SHARED = Kind("one cause in ten pipelines", _FAILING, 2, (1, 1.5), _fails)
 _LATE = Kind(
@@ -219,7 +224,7 @@ _LATE = Kind(
     (0.9, 0.9),
     lambda turn, _: replace(turn, at=turn.at + 4 * HOUR),
 )
-_BACKLOG, _STALL = ("backlog_growing", "backlog_high", "budget_burning"), ("flow_stalled", *("backlog_growing",))
+_BACKLOG, _STALL = ("backlog_growing", "backlog_high", "budget_burning"), ("flow_stalled", "backlog_growing")
 
 
 # The fleet
@@ -249,7 +254,7 @@ def _life(pipeline: Pipeline, window: Window, rng: Random) -> Life:
         pipeline,
         times,
         begins=window.start,
-        flakiness=rng.choices((0.03, 0.1, 0.25), (50, 30, 20))[0],  # up to a quarter: published figures
+        flakiness=rng.choices((0.03, 0.1, 0.25), (50, 30, 20))[0],  # of first attempts; published: 23 %
         weekend=rng.choice((1.0, 1.0, rng.uniform(0.35, 0.8))),
         weekly_growth=rng.choice((0.0, rng.uniform(0.01, 0.02))),
     )
@@ -275,14 +280,14 @@ def _plant(fleet: list[Life], window: Window, rng: Random) -> list[tuple[Kind, l
             life.is_spoken_for = True
         return chosen
 
-    for number in share(2 * _LATE.count):
+    for number in share(2 * _LATE.often):
         for life in take(("streaming", "cdc")):
             life.times, life.tags["deadline"] = (time(4, 15),), DEADLINE
             if number % 2:
                 life.fault = _spell(_LATE, window, rng)
                 planted.append((_LATE, [life]))
     for kind in KINDS:
-        for _ in share(kind.count):
+        for _ in share(kind.often):
             for life in take(kind.hosts):
                 life.pipeline = kind.shape(life.pipeline)
                 life.fault = _spell(kind, window, rng, next(codes) if kind.change in (_fails, _fails_often) else "")
@@ -291,7 +296,7 @@ def _plant(fleet: list[Life], window: Window, rng: Random) -> list[tuple[Kind, l
                 if kind.change is _fails:
                     _starve_reader(life, fleet)
                 planted.append((kind, [life]))
-    for _ in share(_SHARED.count):
+    for _ in share(_SHARED.often):
         spell = _spell(_SHARED, window, rng, next(codes))
         together = take(("streaming", "cdc", "materialized_view"), max(2, len(fleet) // 10))
         for life in together:
@@ -413,7 +418,8 @@ def turns(life: Life, window: Window, rng: Random) -> Iterator[Turn]:
 
 def _mostly_well(life: Life, rng: Random) -> tuple[Attempt, ...]:
     """Now and then attempts fail and a retry heals it, or somebody stops a run."""
-    failing, cause = [], "JOB_TASK"
+    failing: list[Attempt] = []
+    cause = "JOB_TASK"
     while rng.random() < (0.3 if failing else life.flakiness) and len(failing) < 4:
         passing = _failure(rng.choice(("TASK_WRITE_FAILED", "EXECUTOR_LOST", "CONNECTION_RESET")))
         failing.append(Attempt(cause, "FAILED", failure=passing))
@@ -499,7 +505,7 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 60, seed: int, e
     rng = Random(f"places {seed}")
     (folder / "logs").mkdir(parents=True)
     faults: list[Fault] = []
-    ended: dict[str, list[int]] = {}
+    runs: dict[str, list[RunTruth]] = {}
     events = 0
     for life in fleet:
         if life.pipeline.kind == "continuous":
@@ -508,38 +514,43 @@ def generate(folder: Path, *, pipelines: int = 100, days: int = 60, seed: int, e
         else:
             journal = play_life(life, window, seed)
         events += len(journal.events)
-        ended[life.pipeline.id] = _ends_within(journal, life.fault) if life.fault else []
+        runs[life.pipeline.id] = journal.runs
         write_files(folder / "logs", FileSet(life.pipeline.name, (journal,)), rng)
-    faults += [_fault(kind, together, ended, window) for kind, together in planted]
+    faults += [_fault(kind, together, runs, window) for kind, together in planted]
     truth = {"end": end, "events": events, "faults": [fault._asdict() for fault in faults]}
     (folder / "truth.json").write_bytes(orjson.dumps(truth, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
     (folder / "monitoring.yaml").write_text(_settings(fleet, window), encoding="utf-8")
     return {**truth, "faults": faults}
 
 
-def _ends_within(journal: Journal, spell: Spell) -> list[int]:
-    """When the requests of a time ended, by their last attempts."""
-    ends: dict[str, int] = {}
-    for run in journal.runs:
-        if spell.holds(run.first_event) and run.ended_at is not None:
-            ends[run.request_id] = run.ended_at
-    return sorted(ends.values())
-
-
-def _fault(kind: Kind, together: list[Life], ended: dict[str, list[int]], window: Window) -> Fault:
+def _fault(kind: Kind, together: list[Life], runs: dict[str, list[RunTruth]], window: Window) -> Fault:
     spell = together[0].fault
     assert spell is not None
     ids = tuple(sorted(life.pipeline.id for life in together))
-    first_ends = [ended[key][kind.runs - 1] for key in ids if len(ended[key]) >= kind.runs]
-    known = {
-        "takes 6 % longer each week": spell.start + 4 * WEEK,
-        "pass rate creeps down": spell.start + 3 * WEEK,
-        "falls silent": spell.start + 3 * DAY,
-        "hangs": spell.start + DAY,
-    }.get(kind.name, min(first_ends, default=spell.end))
+    per_day = min(len(life.times) for life in together)
     # What is wrong until the next run is wrong for a while after the spell.
-    until = spell.end + DAY // min(len(life.times) for life in together)
-    return Fault(kind.name, ids, _utc(spell.start), _utc(known), _utc(min(until, window.end)), kind.rules)
+    until = min(spell.end + DAY // per_day, window.end)
+    known = min(
+        _known(kind, life, spell, [run for run in runs[life.pipeline.id] if spell.holds(run.first_event)])
+        for life in together
+    )
+    return Fault(kind.name, ids, _utc(spell.start), _utc(min(known, until)), _utc(until), kind.rules)
+
+
+def _known(kind: Kind, life: Life, spell: Spell, runs: list[RunTruth]) -> int:
+    """When a fault can be known in one of its pipelines; `runs` began in its time."""
+    if kind is _LATE:
+        return _ms(local_instant(_local(spell.start).date(), time(6), ZONE))
+    if kind.change is _silent:
+        return spell.start + 3 * DAY // len(life.times)
+    if kind.change is _hangs:
+        return min((run.first_event + 2 * life.pipeline.run_seconds * SECOND for run in runs), default=spell.end)
+    if kind.change is _grows:
+        return spell.start + 4 * WEEK
+    if kind.change is _passes_less_and_less:
+        return spell.start + 2 * WEEK
+    ends = {run.request_id: run.ended_at for run in runs if run.ended_at is not None}  # of last attempts
+    return sorted(ends.values())[kind.runs - 1] if len(ends) >= kind.runs else spell.end
 
 
 def _settings(fleet: list[Life], window: Window) -> str:
