@@ -76,7 +76,7 @@ def rehearse(
     chosen = rehearsable(settings or warehouse.settings)
     names = rules.names(chosen) if only is None else [only]
     made = Rehearsal(left_out=[name for name in READY_RULES if rules.kind(name).now_only])
-    history = History(warehouse, [*rules.queries(chosen), *slo.queries(), UPSTREAM, "pipelines"], until, since)
+    history = History(warehouse, [*rules.queries(chosen, names), *slo.queries(), UPSTREAM, "pipelines"], until, since)
     hold(history.con, SLO_RESULTS.name, SLO_RESULTS.schema.empty_table())  # all is judged as the settings say
     state = State()
     past: list[Row] = []

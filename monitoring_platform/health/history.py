@@ -152,7 +152,8 @@ class History:
             sql = f"SELECT * FROM {stored} WHERE {_BY_EVENT[name]} BETWEEN {begin} AND {at}"
         else:
             sql = f"SELECT * FROM {stored}"
-        self.con.execute(f"CREATE OR REPLACE TEMP {'TABLE' if name in _BASE else 'VIEW'} {name} AS {sql}")
+        kind = "TABLE" if name in _BASE else "VIEW"  # many rules read these
+        self.con.execute(f"CREATE OR REPLACE TEMP {kind} {name} AS {sql}")
 
     def _runs(self, at: str, begin: str) -> str:
         known = "s.end_ts <= " + at

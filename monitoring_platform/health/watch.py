@@ -41,9 +41,9 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     """Evaluate all rules and write what follows. Redoing it at the same time changes nothing."""
     warehouse.create(TABLES)
     settings = warehouse.settings
-    history = History(
-        warehouse, [*rules.queries(settings), *slo.queries(), UPSTREAM, "pipelines incidents findings"], now
-    )
+    names = rules.names(settings)
+    queries = [*rules.queries(settings, names), *slo.queries(), UPSTREAM, "pipelines incidents findings"]
+    history = History(warehouse, queries, now)
     reopen = timedelta(hours=settings.notifications.reopen_hours)
     con = history.con
     old = con.execute(
@@ -51,7 +51,7 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     ).to_arrow_table()
     recent = [row for row in old.to_pylist() if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
     findings = con.execute("SELECT * FROM findings").to_arrow_table().to_pylist()
-    made = judge(con, settings, State(findings, recent), now, _unread(con), rules.names(settings))
+    made = judge(con, settings, State(findings, recent), now, _unread(con), names)
     slo.write(warehouse, con)
     _write(warehouse, made, old)
     return Watched(made.findings, made.events, made.results)

@@ -139,10 +139,10 @@ def description(name: str, settings: Settings) -> str:
     return " ".join(line[3:] for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("--"))])
 
 
-def queries(settings: Settings) -> list[str]:
-    """The SQL of all rules that are on, and of the views that they share."""
-    own = [settings.rules[name].sql or "" for name in names(settings) if name not in READY_RULES]
-    return [*map(_view, _VIEWS), *(sql_of(name) for name in names(settings) if name in READY_RULES), *own]
+def queries(settings: Settings, rules: Iterable[str]) -> list[str]:
+    """The SQL of these rules, and of the views that rules share."""
+    own = {name: rule.sql for name, rule in settings.rules.items() if rule.sql is not None}
+    return [*map(_view, _VIEWS), *(own.get(name) or sql_of(name) for name in rules)]
 
 
 @cache
