@@ -202,13 +202,12 @@ def _answer(query: str, config: Path | None, as_json: bool, as_csv: bool) -> Non
     import duckdb
 
     from monitoring_platform.marts.own import stored_views
-    from monitoring_platform.marts.registry import TABLES
+    from monitoring_platform.marts.registry import STOCK
     from monitoring_platform.summary import printable
-    from monitoring_platform.warehouse.contracts import STANDING
     from monitoring_platform.warehouse.looking import question
 
     warehouse = _warehouse(config)
-    tables = (*STANDING, *TABLES, *stored_views(warehouse))
+    tables = (*STOCK.values(), *stored_views(warehouse))
     try:
         relation = question(warehouse, query, tables)
         columns, rows = [entry[0] for entry in relation.description or ()], relation.fetchall()
@@ -331,6 +330,34 @@ def dev(config: ConfigOption = None, port: Annotated[int, typer.Option(help="Por
     dagster = Path(sys.executable).with_name("dagster")
     command = [str(dagster), "dev", "--module-name", "monitoring_platform.definitions", "--port", str(port)]
     os.execve(dagster, command, {**os.environ, "DAGSTER_HOME": str(home)})
+
+
+notify = typer.Typer(no_args_is_help=True, help="Who is told: try the channels.")
+app.add_typer(notify, name="notify")
+
+
+@notify.command("test", epilog="Example:  monitoring-platform notify test --channel ops")
+def notify_test(
+    config: ConfigOption = None,
+    channel: Annotated[list[str] | None, typer.Option(help="Only this one; may be repeated. [default: all]")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a test message to each channel. Exit 0: all took it. 1: one did not. 2: there is no such channel."""
+    from monitoring_platform.health.notify.channels import try_channels
+
+    settings = _settings(config)
+    known = settings.notifications.channels
+    unknown = sorted(set(channel or ()) - known.keys())
+    if unknown or not known:
+        there = f"there are: {', '.join(known)}" if known else "none is configured, see docs/notifications.md"
+        _stop(f"no channel is called {unknown[0]!r}; {there}" if unknown else there)
+    found = try_channels(settings, channel or known)
+    if as_json:
+        print(json.dumps([{"channel": name, "sent": not error, "error": error} for name, error in found.items()]))
+    else:
+        for name, error in found.items():
+            out.print(f"[red]{escape(name)}: not sent: {error}[/]" if error else f"[green]{escape(name)}: sent[/]")
+    _end(PARTLY_FAILED if any(found.values()) else OK)
 
 
 def _show_progress() -> None:

@@ -12,10 +12,11 @@ from monitoring_platform.marts.own import own_views
 from monitoring_platform.marts.registry import MARTS, refreshed_marts
 from monitoring_platform.orchestration.assets import ASSETS, make_own_views, workspace_context
 from monitoring_platform.orchestration.checks import health_checks
+from monitoring_platform.orchestration.health import make_health
 from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.schedules import make_safety_net
-from monitoring_platform.orchestration.sensors import make_pipeline_updates
+from monitoring_platform.orchestration.sensors import make_alerts, make_job_messages, make_pipeline_updates
 
 
 def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False) -> dg.Definitions:
@@ -30,27 +31,33 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
         schedule = Schedule(enabled=False)
     views = own_views(settings) if settings else []
     context = [workspace_context] if settings and settings.has_context else []
+    health = [make_health(settings)] if settings else []
+    assets = [*ASSETS, *context, *([make_own_views(views)] if views else []), *health]
     refresh = make_refresh(
         [mart.name for mart in (refreshed_marts(settings) if settings else MARTS)],
-        [key.to_user_string() for asset in context for key in asset.keys],
-        [view.name for view in views],
+        *(key.to_user_string() for asset in (*context, *health) for key in asset.keys),
+        *(view.name for view in views),
     )
     if settings and settings.remote and not here:
         from monitoring_platform.orchestration.remote import Cluster, make_remote
 
-        assets = [*ASSETS, *context, *([make_own_views(views)] if views else [])]
+        checks = [spec for definition in (health_checks, *health) for spec in definition.check_specs]
         return dg.Definitions(
-            assets=[make_remote(assets, list(health_checks.check_specs))],
+            assets=[make_remote(assets, checks)],
             jobs=[refresh],
             schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled, is_remote=True)],
             resources={"cluster": Cluster(config_path=str(path)), **(resources or {})},
             executor=dg.in_process_executor,
         )
     return dg.Definitions(
-        assets=[*ASSETS, *context, *([make_own_views(views)] if views else [])],
+        assets=assets,
         asset_checks=[health_checks],
         jobs=[refresh],
-        sensors=[make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor)],
+        sensors=[
+            make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor),
+            make_alerts(schedule.enabled),
+            *make_job_messages(refresh, schedule.enabled),
+        ],
         schedules=[make_safety_net(schedule.safety_net_cron, schedule.enabled)],
         resources={"platform": Platform(config_path=str(path)), **(resources or {})},
         executor=dg.in_process_executor,

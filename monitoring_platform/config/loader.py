@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from monitoring_platform.config import plumber
-from monitoring_platform.config.model import KeyPath, Origin, Settings
+from monitoring_platform.config.base import KeyPath, Origin
+from monitoring_platform.config.model import Settings
 from monitoring_platform.config.reading import ConfigError, Reader
 
 

@@ -2,117 +2,56 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from zoneinfo import available_timezones
 
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
+
+from monitoring_platform.config.base import (
+    Bool,
+    Float,
+    Int,
+    KeyPath,
+    Model,
+    Origin,
+    Section,
+    Text,
+    Texts,
+    absolute,
+    local,
+    matches,
+    origin_of,
+    readable_file,
+    wrong,
 )
-from pydantic_core import PydanticCustomError
+from monitoring_platform.config.health import (
+    READY_RULES,
+    Calendar,
+    Maintenance,
+    Notifications,
+    Rule,
+    Slo,
+    Snooze,
+)
 
 if TYPE_CHECKING:
     from monitoring_platform.config.plumber import PlumberProject
-
-KeyPath: TypeAlias = tuple[str | int, ...]
-"""Where a value stands in the file: `("sources", 0, "path")`."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where settings came from. It is the pydantic validation context."""
-
-    path: Path
-    """The file, absolute."""
-    raw: Mapping[KeyPath, str] = field(default_factory=dict)
-    """Scalars that refer to environment variables, as they stand in the file."""
-
-
-class Section(dict[str, Any]):
-    """A mapping read from a file that remembers how its scalars were spelled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text: dict[str, str] = {}
-        """With variables filled in, so that a tag `1.10` or `0042` does not become 1.1 or 34."""
-        self.raw: dict[str, str] = {}
-        """As in the file, without the values of variables."""
-
-
-def wrong(problem: str, *inner: str | int) -> PydanticCustomError:
-    """The error to raise for a bad value; `inner` leads from the validated value to the culprit within it.
-
-    `problem` must not quote the value: it may come from the environment and be a secret.
-    """
-    return PydanticCustomError("setting", "{problem}", {"problem": problem, "inner": inner})
-
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two characters at least: `C:/logs` is a path
-
-
-def _origin(context: Any) -> Origin:
-    """Settings built in code count as if written in a file in the current folder."""
-    return context if isinstance(context, Origin) else Origin(Path("monitoring.yaml").absolute())
-
-
-def _absolute(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, str) or _ADDRESS.match(value):
-        return value
-    if not value:
-        raise wrong("must not be empty. Write a path")
-    return os.path.normpath(_origin(info.context).path.parent / value)
-
-
-def _local(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, str) and _ADDRESS.match(value):
-        raise wrong("must be a local folder. For tables kept elsewhere set 'catalog' and 'schema' instead")
-    return _absolute(value, info)
-
-
-def _file(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, str) and _ADDRESS.match(value):
-        raise wrong("must be a local file. Write its path")
-    return _absolute(value, info)
-
-
-def _as_spelled(value: Any) -> Any:
-    return {**value, **value.text} if isinstance(value, Section) else value
-
-
-_Text = Annotated[str, Field(min_length=1)]
-_Texts = Annotated[dict[str, str], BeforeValidator(_as_spelled)]
-_Bool = Annotated[bool, Field(strict=True)]
-_Int = Annotated[int, Field(strict=True)]
-_Float = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 _VARIABLE_ONLY = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
 
 
-class Warehouse(_Model):
+class Warehouse(Model):
     """Where the platform keeps its tables: a folder, or a schema of a catalog."""
 
-    path: Annotated[Path | None, BeforeValidator(_local)] = None
+    path: Annotated[Path | None, BeforeValidator(local)] = None
     """Folder of the tables; relative to the file."""
-    catalog: _Text | None = None
+    catalog: Text | None = None
     """Catalog of the tables, together with `schema`."""
-    schema_name: _Text | None = Field(default=None, alias="schema")
+    schema_name: Text | None = Field(default=None, alias="schema")
     """Schema of the tables, together with `catalog`."""
 
     @model_validator(mode="after")
@@ -123,16 +62,16 @@ class Warehouse(_Model):
         return self
 
 
-class Engine(_Model):
+class Engine(Model):
     """What runs the queries. `engine: spark` is short for `engine: {name: spark}`."""
 
     name: Literal["embedded", "spark", "connect"] = "embedded"
     """`embedded` needs no Java, `spark` is Apache Spark in this process, `connect` a Spark Connect server."""
-    master: _Text = "local[*]"
+    master: Text = "local[*]"
     """Spark master; used by `spark` only."""
     url: str | None = None
     """Address of the server, `sc://host:port`, with a token only as `;token=${VARIABLE}`; used by `connect` only."""
-    conf: _Texts = {}
+    conf: Texts = {}
     """Spark settings for the session."""
 
     @model_validator(mode="before")
@@ -164,14 +103,14 @@ class Engine(_Model):
         return self.name == "spark" and "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
-class _PathSource(_Model):
+class _PathSource(Model):
     type: str
     """How the logs are stored."""
-    path: Annotated[str, BeforeValidator(_absolute)]
+    path: Annotated[str, BeforeValidator(absolute)]
     """A folder, a file, a glob or an address such as s3://bucket/logs; relative to the file; may appear later."""
     name: str = ""
     """Name of the source, unique; by default its type and its path as written."""
-    pipeline_id: _Text | None = None
+    pipeline_id: Text | None = None
     """The pipeline of events that name none."""
 
     @model_validator(mode="before")
@@ -195,46 +134,46 @@ class DeltaSource(_PathSource):
 
     type: Literal["delta"]
     """Delta tables; each is the event log of one pipeline or more."""
-    overlap_hours: Annotated[_Float, Field(gt=0)] = 24.0
+    overlap_hours: Annotated[Float, Field(gt=0)] = 24.0
     """How far back a table that has to be read by time is read again for late events."""
 
 
-class SystemTables(_Model):
+class SystemTables(Model):
     """Where the workspace's system tables are; to be set only where they were moved or renamed."""
 
-    pipeline_events: _Text = "system.lakeflow_pipeline_events_preview.pipeline_events"
+    pipeline_events: Text = "system.lakeflow_pipeline_events_preview.pipeline_events"
     """Events of all pipelines of a region; in preview, later system.lakeflow.pipeline_events."""
-    pipelines: _Text = "system.lakeflow.pipelines"
+    pipelines: Text = "system.lakeflow.pipelines"
     """Settings of pipelines, one row for each change."""
-    update_timeline: _Text = "system.lakeflow.pipeline_update_timeline"
+    update_timeline: Text = "system.lakeflow.pipeline_update_timeline"
     """Updates of pipelines, in slices."""
-    usage: _Text = "system.billing.usage"
+    usage: Text = "system.billing.usage"
     """Billed usage."""
-    list_prices: _Text = "system.billing.list_prices"
+    list_prices: Text = "system.billing.list_prices"
     """Prices, with the time for which they hold."""
 
 
 AccessPath: TypeAlias = Literal["table", "function", "system_table", "storage", "api"]
 
 
-class WorkspaceSource(_Model):
+class WorkspaceSource(Model):
     """All pipelines of a Databricks workspace that the credentials can see."""
 
     type: Literal["workspace"]
     """A Databricks workspace."""
     name: str = ""
     """Name of the source, unique; by default its type and its profile or host as written."""
-    profile: _Text | None = None
+    profile: Text | None = None
     """Profile of ~/.databrickscfg. Without profile and host the environment is asked (DATABRICKS_HOST, …)."""
-    host: _Text | None = None
+    host: Text | None = None
     """Address of the workspace, https://…"""
     token: SecretStr | None = None
     """Access token, only as `${VARIABLE}`."""
-    client_id: _Text | None = None
+    client_id: Text | None = None
     """Service principal for OAuth, together with `client_secret`."""
     client_secret: SecretStr | None = None
     """Its secret, only as `${VARIABLE}`."""
-    sql_warehouse: _Text | None = None
+    sql_warehouse: Text | None = None
     """Id of the SQL warehouse for all SQL. Without one, SQL needs an engine that runs in Databricks."""
     access: Annotated[tuple[AccessPath, ...], Field(min_length=1)] = (
         "table",
@@ -244,22 +183,22 @@ class WorkspaceSource(_Model):
         "api",
     )
     """Ways to a log, in order of preference; each pipeline is read by the first that is allowed."""
-    tables: dict[str, _Text] = {}
+    tables: dict[str, Text] = {}
     """Published logs or views over them that the workspace does not tell, by glob on the pipeline's name or id:
     catalog.schema.table, where {pipeline_name} stands for the name."""
-    datasets: dict[str, _Text] = {}
+    datasets: dict[str, Text] = {}
     """A table of the pipeline, by glob on its name or id, for event_log(TABLE(…)) where its id is not taken."""
-    tags: _Text | None = None
+    tags: Text | None = None
     """Only pipelines with these tags: `;` is or, `,` is and; `key` alone asks whether there is such a tag."""
-    names: tuple[_Text, ...] = ()
+    names: tuple[Text, ...] = ()
     """Only pipelines whose name matches one of these globs."""
-    owners: tuple[_Text, ...] = ()
+    owners: tuple[Text, ...] = ()
     """Only pipelines whose creator, owner or run-as matches one of these globs."""
-    overlap_hours: Annotated[_Float, Field(gt=0)] = 24.0
+    overlap_hours: Annotated[Float, Field(gt=0)] = 24.0
     """How far back a log is read again for late events."""
     system_tables: SystemTables = SystemTables()
     """Where the system tables are."""
-    columns: dict[str, _Text] = {"pipeline_event_id": "id", "event_time": "timestamp"}
+    columns: dict[str, Text] = {"pipeline_event_id": "id", "event_time": "timestamp"}
     """Columns of the table of pipeline events that have other names than in a log, with the log's name."""
 
     @model_validator(mode="before")
@@ -325,78 +264,78 @@ def _alternatives(expression: str) -> tuple[tuple[tuple[str, str | None], ...], 
 Source: TypeAlias = FilesSource | DeltaSource | WorkspaceSource
 
 
-class LakehousePlumber(_Model):
+class LakehousePlumber(Model):
     """A Lakehouse Plumber project whose blocks `event_log` and `monitoring` are taken over."""
 
-    project: Annotated[Path, BeforeValidator(_file)]
+    project: Annotated[Path, BeforeValidator(readable_file)]
     """The project's lhp.yaml; relative to the file."""
-    environment: _Text
+    environment: Text
     """Environment whose tokens fill `${token}`."""
-    pipeline_config: Annotated[Path | None, BeforeValidator(_file)] = None
+    pipeline_config: Annotated[Path | None, BeforeValidator(readable_file)] = None
     """Settings of single pipelines; relative to the file."""
-    substitutions: Annotated[Path | None, BeforeValidator(_file)] = None
+    substitutions: Annotated[Path | None, BeforeValidator(readable_file)] = None
     """Token file; by default substitutions/<environment>.yaml of the project."""
 
 
-class PipelineSettings(_Model):
+class PipelineSettings(Model):
     """What is known about the pipelines that a glob matches."""
 
-    match: _Text
+    match: Text
     """Glob on the pipeline's id or name."""
-    owner: _Text | None = None
+    owner: Text | None = None
     """Who answers for the pipelines."""
-    tags: _Texts = {}
+    tags: Texts = {}
     """Tags of the pipelines."""
 
 
-class Pipelines(_Model):
+class Pipelines(Model):
     """Which pipelines are watched, and what is known about them."""
 
-    include: tuple[_Text, ...] = ("*",)
+    include: tuple[Text, ...] = ("*",)
     """Globs on id or name: pipelines to watch."""
-    exclude: tuple[_Text, ...] = ()
+    exclude: tuple[Text, ...] = ()
     """Globs on id or name: pipelines to leave out, even if included."""
     settings: tuple[PipelineSettings, ...] = ()
     """Owners and tags, by glob."""
 
 
-class Ingest(_Model):
+class Ingest(Model):
     """How logs are read."""
 
-    max_concurrent_streams: Annotated[_Int, Field(ge=1, le=20)] = 10
+    max_concurrent_streams: Annotated[Int, Field(ge=1, le=20)] = 10
     """How many logs are read at a time."""
-    batch_events: Annotated[_Int, Field(ge=1000)] = 100_000
+    batch_events: Annotated[Int, Field(ge=1000)] = 100_000
     """How many events are processed at a time; bounds the memory."""
-    landing_retention_days: Annotated[_Int, Field(ge=1)] = 7
+    landing_retention_days: Annotated[Int, Field(ge=1)] = 7
     """How long events are kept as they arrived."""
 
 
-class Coverage(_Model):
+class Coverage(Model):
     """When a pipeline counts as not seen."""
 
-    stale_after_hours: Annotated[_Float, Field(gt=0)] = 48.0
+    stale_after_hours: Annotated[Float, Field(gt=0)] = 48.0
     """Hours without an event after which a pipeline is stale."""
 
 
-class Jobs(_Model):
+class Jobs(Model):
     """Jobs that start pipelines; the workspaces are asked for their runs."""
 
-    enabled: _Bool = False
+    enabled: Bool = False
     """Ask for job runs, and say which of them started which update. By default no call is made."""
-    lookback_hours: Annotated[_Float, Field(gt=0)] = 168.0
+    lookback_hours: Annotated[Float, Field(gt=0)] = 168.0
     """How far back the first look at job runs goes; what was found is kept."""
 
 
-class Costs(_Model):
+class Costs(Model):
     """What pipelines cost: billed usage times the list price that held at the time."""
 
-    enabled: _Bool = False
+    enabled: Bool = False
     """Read usage and prices. By default true where a file is named."""
-    usage: Annotated[str | None, BeforeValidator(_file)] = None
+    usage: Annotated[str | None, BeforeValidator(readable_file)] = None
     """Exports of system.billing.usage (Parquet, CSV, JSON): file, folder or glob. By default the workspaces' table."""
-    list_prices: Annotated[str | None, BeforeValidator(_file)] = None
+    list_prices: Annotated[str | None, BeforeValidator(readable_file)] = None
     """Exports of system.billing.list_prices, likewise."""
-    currency: _Text | None = None
+    currency: Text | None = None
     """Currency to count in, for example USD. By default the one that prices are in; where a SKU has prices in two
     currencies its cost is unknown."""
 
@@ -407,23 +346,23 @@ class Costs(_Model):
         return {"enabled": True, **value} if named else value
 
 
-class Checks(_Model):
+class Checks(Model):
     """Limits of the data quality checks."""
 
-    min_pass_rate_pct: Annotated[_Float, Field(ge=0, le=100)] = 99.0
+    min_pass_rate_pct: Annotated[Float, Field(ge=0, le=100)] = 99.0
     """Percentage of rows that must pass a pipeline's expectations."""
-    stalled_after_minutes: Annotated[_Float, Field(gt=0)] = 60.0
+    stalled_after_minutes: Annotated[Float, Field(gt=0)] = 60.0
     """Minutes without a finished batch after which a flow with a backlog counts as stalled."""
 
 
-class View(_Model):
+class View(Model):
     """A table of one's own, computed from the others after each cycle. It is a Dagster asset with their lineage."""
 
-    name: _Text
+    name: Text
     """Name of the table: lower-case letters, digits and underscores."""
-    sql: _Text | None = None
+    sql: Text | None = None
     """One SELECT in Spark SQL. It reads any table by its bare name. Give this or sql_path."""
-    sql_path: _Text | None = None
+    sql_path: Text | None = None
     """A file with that SELECT; relative to the configuration. Give this or sql."""
     refresh: Literal["full", "update"] = "full"
     """full: all rows, when an input changed. update: rows of the updates that new events touched; the result then has
@@ -443,7 +382,7 @@ class View(_Model):
             return value
         if (value.get("sql") is None) != (value.get("sql_path") is None):
             if value.get("sql_path") is not None:
-                path = _origin(info.context).path.parent / str(value["sql_path"])
+                path = origin_of(info.context).path.parent / str(value["sql_path"])
                 try:
                     return {**value, "sql_path": str(path), "sql": path.read_text(encoding="utf-8")}
                 except (OSError, UnicodeDecodeError) as error:
@@ -465,16 +404,16 @@ _CRON_ITEMS = [rf"(?:\*|{value}(?:-{value})?)(?:/[1-9][0-9]*)?" for value in _CR
 _CRON = re.compile(r"\s+".join(f"{item}(?:,{item})*" for item in _CRON_ITEMS), re.IGNORECASE)
 
 
-class Schedule(_Model):
+class Schedule(Model):
     """When the platform runs by itself."""
 
-    sensor: _Bool = True
+    sensor: Bool = True
     """Look for new events and run when there are any."""
-    sensor_interval_seconds: Annotated[_Int, Field(ge=10)] = 60
+    sensor_interval_seconds: Annotated[Int, Field(ge=10)] = 60
     """Seconds between two looks."""
     safety_net_cron: str = "0 * * * *"
     """When to run whether or not anything new was seen."""
-    enabled: _Bool = True
+    enabled: Bool = True
     """False: run only when asked to."""
 
     @field_validator("safety_net_cron")
@@ -487,18 +426,18 @@ class Schedule(_Model):
         return value
 
 
-class Remote(_Model):
+class Remote(Model):
     """A cycle that Dagster launches on a Databricks cluster, instead of one here."""
 
-    source: _Text
+    source: Text
     """Name of the workspace source whose credentials launch it."""
-    config_path: _Text
+    config_path: Text
     """Configuration of the cycle there, a path that the cluster sees: /Workspace/… or /Volumes/…"""
-    volume: _Text
+    volume: Text
     """Volume for messages between here and there: /Volumes/catalog/schema/volume."""
     task: dict[str, Any]
     """Cluster and libraries as the Jobs API takes them: new_cluster or existing_cluster_id, and the wheel."""
-    poll_seconds: Annotated[_Float, Field(gt=0)] = 10.0
+    poll_seconds: Annotated[Float, Field(gt=0)] = 10.0
     """Seconds between two looks at the run."""
 
     @field_validator("volume", "config_path")
@@ -516,7 +455,7 @@ class Remote(_Model):
         return value
 
 
-class Redaction(_Model):
+class Redaction(Model):
     """What is made unreadable before it is stored."""
 
     secret_references: Literal["keep", "mask"] = "keep"
@@ -525,7 +464,7 @@ class Redaction(_Model):
     """Names of persons, such as the user who started an update."""
 
 
-class Settings(_Model):
+class Settings(Model):
     """The whole configuration. `load` makes it from a file."""
 
     warehouse: Warehouse
@@ -556,9 +495,21 @@ class Settings(_Model):
     """Where Dagster runs the cycle, if not here."""
     redaction: Redaction = Redaction()
     """What is made unreadable before it is stored."""
+    calendars: tuple[Calendar, ...] = ()
+    """Days on which something is due."""
+    slos: tuple[Slo, ...] = ()
+    """What is expected of pipelines."""
+    rules: dict[str, Rule] = {}
+    """What counts as trouble: settings of the ready-made rules, and rules of one's own."""
+    maintenance: tuple[Maintenance, ...] = ()
+    """Times in which trouble is expected."""
+    snoozes: tuple[Snooze, ...] = ()
+    """Trouble that is known."""
+    notifications: Notifications = Notifications()
+    """Who is told."""
     time_zone: str = "UTC"
     """Time zone of local hours and weekdays, such as Europe/Berlin; stored times are UTC."""
-    tags: _Texts = {}
+    tags: Texts = {}
     """Tags of the platform's own runs."""
 
     _file: Origin
@@ -566,7 +517,7 @@ class Settings(_Model):
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the file."""
-        self._file = _origin(context)
+        self._file = origin_of(context)
 
     @field_validator("time_zone")
     @classmethod
@@ -576,7 +527,7 @@ class Settings(_Model):
             raise wrong(f"is no time zone. Write its IANA name, for example {near[0] if near else 'Europe/Berlin'}")
         return value
 
-    @field_validator("sources", "views")
+    @field_validator("sources", "views", "calendars")
     @classmethod
     def _names_are_unique(cls, entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
         names = [entry.name for entry in entries]
@@ -585,6 +536,36 @@ class Settings(_Model):
                 problem = f"is also the name of {info.field_name}[{first}]. Give one of them another 'name'"
                 raise wrong(problem, index, "name")
         return entries
+
+    @field_validator("rules")
+    @classmethod
+    def _rules_are_known(cls, rules: dict[str, Rule]) -> dict[str, Rule]:
+        for name, rule in rules.items():
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
+                raise wrong("is no name of a rule. Write lower-case letters, digits and underscores", name)
+            known = READY_RULES.get(name)
+            if known is None and rule.sql is None:
+                near = get_close_matches(name, READY_RULES, 1)
+                hint = f"Did you mean {near[0]}?" if near else f"Write one of: {', '.join(READY_RULES)}"
+                raise wrong(f"is no ready-made rule. {hint} A rule of one's own needs 'sql'", name)
+            if known is not None and rule.sql is not None:
+                raise wrong("is the name of a ready-made rule. Give one's own another", name)
+            given: list[tuple[tuple[str | int, ...], dict[str, float]]] = [((name, "limits"), rule.limits)]
+            given += [((name, "overrides", at, "limits"), entry.limits) for at, entry in enumerate(rule.overrides)]
+            for place, limits in given:
+                for limit in limits:
+                    if known is not None and limit not in known:
+                        raise wrong(f"is no limit of it. It has: {', '.join(known) or 'none'}", *place, limit)
+        return rules
+
+    @model_validator(mode="after")
+    def _calendars_are_known(self) -> "Settings":
+        names = [calendar.name for calendar in self.calendars]
+        for index, slo in enumerate(self.slos):
+            if slo.calendar is not None and slo.calendar not in names:
+                problem = f"names no calendar. Write one of: {', '.join(names) or '(there is none)'}"
+                raise wrong(problem, "slos", index, "calendar")
+        return self
 
     @model_validator(mode="after")
     def _remote_is_a_workspace(self) -> "Settings":
@@ -625,7 +606,7 @@ class Settings(_Model):
 
     def is_included(self, pipeline_id: str, pipeline_name: str | None) -> bool:
         """Whether the pipeline is watched: some `include` matches its id or name, and no `exclude` does."""
-        return _matches(self.pipelines.include, pipeline_id, pipeline_name) and not _matches(
+        return matches(self.pipelines.include, pipeline_id, pipeline_name) and not matches(
             self.pipelines.exclude, pipeline_id, pipeline_name
         )
 
@@ -647,7 +628,7 @@ class Settings(_Model):
         )
 
     def _known(self, pipeline_id: str, pipeline_name: str | None) -> list[PipelineSettings]:
-        return [known for known in self.pipelines.settings if _matches([known.match], pipeline_id, pipeline_name)]
+        return [known for known in self.pipelines.settings if matches([known.match], pipeline_id, pipeline_name)]
 
     def _printable(self, value: Any, at: KeyPath) -> Any:
         if at in self._file.raw:
@@ -657,8 +638,3 @@ class Settings(_Model):
         if isinstance(value, list):
             return [self._printable(item, (*at, index)) for index, item in enumerate(value)]
         return value.replace("${", "$${") if isinstance(value, str) else value
-
-
-def _matches(globs: Iterable[str], pipeline_id: str, pipeline_name: str | None) -> bool:
-    names = [pipeline_id] if pipeline_name is None else [pipeline_id, pipeline_name]
-    return any(fnmatchcase(name, glob) for glob in globs for name in names)

@@ -15,7 +15,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from monitoring_platform.config.model import KeyPath, LakehousePlumber, Section, Settings
+from monitoring_platform.config.base import KeyPath, Section
+from monitoring_platform.config.model import LakehousePlumber, Settings
 from monitoring_platform.config.reading import ConfigError, InvalidYaml, Reader, Unreadable
 
 JOB_DEFAULTS: Mapping[str, Any] = {

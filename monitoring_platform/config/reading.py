@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from monitoring_platform.config.model import KeyPath, Section
+from monitoring_platform.config.base import KeyPath, Section
 
 
 class ConfigError(Exception):

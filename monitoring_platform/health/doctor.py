@@ -1,4 +1,4 @@
-"""What has to be right before a cycle can work, tried one by one: engine, write access, sources, credentials, clock.
+"""What has to be right before a cycle can work, tried one by one: engine, write access, sources, channels, clock.
 
 Of what is written only the folder of the warehouse stays; sources are only read.
 """
@@ -10,12 +10,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from monitoring_platform.config import Settings
+from monitoring_platform.health.notify.channels import Channel
 from monitoring_platform.sources import Look, Source, SourceError, configured
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.warehouse import contracts
@@ -37,6 +39,8 @@ def examine(settings: Settings, now: datetime) -> Iterator[Diagnosis]:
     yield _guarded("clock", lambda: _clock(warehouse, now))
     for source in configured(settings):
         yield from _source(source, now)
+    for name in settings.notifications.channels:
+        yield _guarded(f"channel {name}", partial(_channel, settings, name))
 
 
 def _guarded(what: str, look: Callable[[], Diagnosis]) -> Diagnosis:
@@ -108,6 +112,17 @@ def _clock(warehouse: Warehouse, now: datetime) -> Diagnosis:
             "clock", f"{now:%Y-%m-%d %H:%M} UTC is {late} before the newest event", "set this machine's clock"
         )
     return passed("clock", f"{now:%Y-%m-%d %H:%M} UTC")
+
+
+def _channel(settings: Settings, name: str) -> Diagnosis:
+    """Nothing is sent: `notify test` does that."""
+    kind = Channel(name, settings).kind
+    if kind is None:
+        written = settings.written("notifications", "channels", name)
+        return failed(
+            f"channel {name}", "Apprise does not understand its address", f"correct {written}: docs/notifications.md"
+        )
+    return passed(f"channel {name}", f"{kind}; `notify test` sends a message")
 
 
 def _source(source: Source, now: datetime) -> Iterator[Diagnosis]:

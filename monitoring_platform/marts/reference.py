@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from monitoring_platform.marts.registry import TABLES
-from monitoring_platform.warehouse.contracts import STANDING, Table
+from monitoring_platform.marts.registry import STOCK
+from monitoring_platform.warehouse.contracts import Table
 
 _HEAD = """# Tables
 
@@ -16,7 +16,7 @@ Null means unknown, not reported or still open, as each column says; it is never
 
 def reference() -> str:
     """The whole reference as Markdown."""
-    return "\n".join([_HEAD, *(_section(table) for table in (*STANDING, *TABLES))])
+    return "\n".join([_HEAD, *(_section(table) for table in STOCK.values())])
 
 
 def _section(table: Table) -> str:

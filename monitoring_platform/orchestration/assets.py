@@ -18,7 +18,7 @@ from monitoring_platform.marts.lineage import shipped
 from monitoring_platform.marts.own import OwnView, refresh_views
 from monitoring_platform.marts.reference import type_name
 from monitoring_platform.marts.refresh import Refresher
-from monitoring_platform.marts.registry import BY_NAME, MARTS, TABLES
+from monitoring_platform.marts.registry import BY_NAME, MARTS, STOCK
 from monitoring_platform.orchestration.partitions import PIPELINES, register
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse import contracts
@@ -42,7 +42,8 @@ class CycleConfig(dg.Config):
 
 
 @contextmanager
-def _writing(warehouse: Warehouse) -> Iterator[None]:
+def writing(warehouse: Warehouse) -> Iterator[None]:
+    """The right to write; that another run has it is logged."""
     with warehouse.lock(lambda: _log.info("waiting: another run is writing to the warehouse")):
         yield
 
@@ -51,7 +52,7 @@ def _ingest(
     context: dg.AssetExecutionContext, warehouse: Warehouse, now: datetime, pipeline_ids: list[str] | None, force: bool
 ) -> Ingested:
     """Ingest, register partitions, and log one materialization for each pipeline that was read or selected."""
-    with _writing(warehouse):
+    with writing(warehouse):
         report = ingest(warehouse, now, pipeline_ids=pipeline_ids, force=force, progress=_log.info)
         rows = warehouse.arrow(contracts.PIPELINES).to_pylist()
     known = {
@@ -104,13 +105,13 @@ def column_lineage(name: str) -> dg.TableColumnLineage:
 def pipelines(context: dg.AssetExecutionContext, config: CycleConfig, platform: Platform) -> dg.MaterializeResult[None]:
     now = clock(config.now)
     warehouse = platform.warehouse()
-    with _writing(warehouse):
-        maintain(warehouse, (*contracts.STANDING, *TABLES), now)
+    with writing(warehouse):
+        maintain(warehouse, tuple(STOCK.values()), now)
     report = _ingest(context, warehouse, now, config.pipeline_ids, config.force)
     states = pc.value_counts(warehouse.arrow(contracts.PIPELINES, ["state"])["state"]).to_pylist()
     return dg.MaterializeResult(
         metadata={
-            **_table_metadata(warehouse, contracts.PIPELINES),
+            **table_metadata(warehouse, contracts.PIPELINES),
             **_report_metadata(report),
             "states": dg.MetadataValue.json({entry["values"]: entry["counts"] for entry in states}),
         }
@@ -151,11 +152,11 @@ def pipeline_event_log(context: dg.AssetExecutionContext, platform: Platform) ->
 )
 def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
     warehouse = platform.warehouse()
-    with _writing(warehouse):
+    with writing(warehouse):
         report = unite(warehouse, _log.info)
     return dg.MaterializeResult(
         metadata={
-            **_table_metadata(warehouse, contracts.UNION),
+            **table_metadata(warehouse, contracts.UNION),
             "events_new": report.added,
             "events_repeated": report.repeated,
             "id_conflicts": report.conflicts,
@@ -189,10 +190,10 @@ class ContextConfig(dg.Config):
 def workspace_context(config: ContextConfig, platform: Platform) -> Iterator[dg.MaterializeResult[None]]:
     """What workspaces and billing say beside the logs. What fails is named by a check, so that the marts go on."""
     warehouse = platform.warehouse()
-    with _writing(warehouse):
+    with writing(warehouse):
         report = gather(warehouse, clock(config.now), force=config.force, progress=_log.info)
     for table in contracts.CONTEXT_TABLES:
-        metadata = _table_metadata(warehouse, table)
+        metadata = table_metadata(warehouse, table)
         metadata["rows_written"] = report.written.get(table.name, 0)
         metadata["failed"] = dg.MetadataValue.json(report.failed)
         yield dg.MaterializeResult(asset_key=table.name, metadata=metadata)
@@ -222,7 +223,7 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
     """Each selected mart, in order: one step, because a step costs more than a small mart."""
     warehouse = platform.warehouse()
     selected = {key.to_user_string() for key in context.selected_asset_keys}
-    with _writing(warehouse):
+    with writing(warehouse):
         # What this configuration has no use for is there all the same, empty.
         unused = [*contracts.CONTEXT_TABLES, *(mart.table for mart in MARTS if mart.context)]
         warehouse.create([table for table in unused if not warehouse.exists(table)])
@@ -232,7 +233,7 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
                 yield dg.MaterializeResult(
                     asset_key=report.mart,
                     metadata={
-                        **_table_metadata(warehouse, BY_NAME[report.mart].table),
+                        **table_metadata(warehouse, BY_NAME[report.mart].table),
                         "touched": report.touched,
                         "rows_written": report.written,
                         "rows_removed": report.removed,
@@ -267,7 +268,7 @@ def make_own_views(views: list[OwnView]) -> dg.AssetsDefinition:
         warehouse = platform.warehouse()
         selected = {key.to_user_string() for key in context.selected_asset_keys}
         failed = {}
-        with _writing(warehouse):
+        with writing(warehouse):
             for report in refresh_views(warehouse, [view for view in views if view.name in selected]):
                 if report.error:
                     failed[report.view] = report.error
@@ -291,7 +292,8 @@ ASSETS: list[dg.AssetsDefinition] = [
 ]
 
 
-def _table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
+def table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
+    """Rows and place of a table, as the UI shows them."""
     return {"dagster/row_count": warehouse.rows(table), "dagster/uri": warehouse.address(table)}
 
 

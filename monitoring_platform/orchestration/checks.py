@@ -43,7 +43,7 @@ def health_checks(
             asset_key=finding.table,
             passed=finding.passed,
             severity=_SEVERITY[finding.severity],
-            metadata=_metadata(finding),
+            metadata=offenders(finding.total, finding.offenders),
         )
     if broken:
         raise dg.Failure(
@@ -58,10 +58,11 @@ def describe(finding: Finding) -> str:
     return f"{finding.check}: {finding.total} ({named}{', …' if finding.total > len(finding.offenders) else ''})"
 
 
-def _metadata(finding: Finding) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"offenders_total": finding.total}
-    if finding.offenders:
-        rows = [{name: _cell(value) for name, value in row.items()} for row in finding.offenders]
+def offenders(total: int, found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Metadata of a check: how many offenders there are, and a table of those shown, all with the same columns."""
+    metadata: dict[str, Any] = {"offenders_total": total}
+    if found:
+        rows = [{name: _cell(value) for name, value in row.items()} for row in found]
         columns = [dg.TableColumn(name, _kind(rows, name)) for name in rows[0]]
         metadata["offenders"] = dg.MetadataValue.table(
             records=[dg.TableRecord(row) for row in rows], schema=dg.TableSchema(columns=columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
@@ -16,11 +17,13 @@ import dagster as dg
 
 from monitoring_platform.config import Settings, dagster_home
 from monitoring_platform.definitions import build_defs
-from monitoring_platform.health.checks import CHECKS, Finding
-from monitoring_platform.orchestration.jobs import REFRESH
+from monitoring_platform.health.checks import CHECKS, Check, Finding
+from monitoring_platform.health.notify.channels import beat
+from monitoring_platform.orchestration.jobs import REFRESH, failure_text
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.warehouse.session import EngineUnavailable, require_java
 
+_log = logging.getLogger("monitoring_platform")
 __all__ = ["CycleResult", "EngineUnavailable", "run_cycle"]
 
 
@@ -70,7 +73,7 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
     started = time.monotonic()
     job = build_defs(here=True).resolve_job_def(REFRESH)
     config: dict[str, Any] = {"now": now} if now else {}
-    told = [name for name in ("pipelines", "workspace_context", "health_checks") if job.has_node_named(name)]
+    told = [name for name in ("pipelines", "workspace_context", "health", "health_checks") if job.has_node_named(name)]
     with opened_instance(settings) as instance:
         result = job.execute_in_process(
             instance=instance,
@@ -88,8 +91,15 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
             for event in result.get_asset_materialization_events()
             if event.asset_key and event.partition is None
         }
-        findings = [_finding(evaluation) for evaluation in result.get_asset_check_evaluations()]
-        errors = [_error(event) for event in result.all_events if event.is_step_failure]
+        checks = {check.name: check for check in CHECKS}
+        findings = [
+            _finding(checks[evaluation.check_name], evaluation)
+            for evaluation in result.get_asset_check_evaluations()
+            if evaluation.check_name in checks
+        ]
+        errors = [failure_text(event) for event in result.all_events if event.is_step_failure]
+    if result.success and (problem := beat(settings)):
+        _log.warning(problem)
     return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, errors)
 
 
@@ -109,19 +119,8 @@ def examine_instance(settings: Settings) -> Diagnosis:
     return passed("dagster", found)
 
 
-def _finding(evaluation: dg.AssetCheckEvaluation) -> Finding:
-    check = next(check for check in CHECKS if check.name == evaluation.check_name)
+def _finding(check: Check, evaluation: dg.AssetCheckEvaluation) -> Finding:
     table = evaluation.metadata.get("offenders")
     rows = [dict(record.data) for record in table.value.records] if table else []  # type: ignore[union-attr]
     total = int(evaluation.metadata["offenders_total"].value)  # type: ignore[arg-type]
     return Finding(check.name, check.table, check.severity, total, rows)
-
-
-def _error(event: dg.DagsterEvent) -> str:
-    failure = event.step_failure_data
-    if failure.user_failure_data and failure.user_failure_data.description:
-        return failure.user_failure_data.description
-    error = failure.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    return f"{event.step_key}: {error.message.strip() if error else 'failed'}"

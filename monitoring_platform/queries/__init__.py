@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "Runs and requests": ("R-RUN", "R-NEW-01", "R-NEW-02", "R-DASH-04", "R-PEER-17", "R-RET", "R-AUD"),
+    "Objectives": ("R-SLO",),
     "Durations and rows": ("R-DUR", "R-ROW", "R-NEW-05"),
     "Flows": ("R-FLOW",),
     "Quality": ("R-QUAL",),

@@ -160,9 +160,9 @@ class CatalogWarehouse(Warehouse):
             rows = recent
         return rows.select(*schema.names).toArrow().cast(schema)
 
-    def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> list[str]:
+    def show(self, con: duckdb.DuckDBPyConnection, table: Table, name: str | None = None) -> list[str]:
         """A copy of the whole table."""
-        duck.hold(con, table.name, self.arrow(table))
+        duck.hold(con, name or table.name, self.arrow(table))
         return []
 
     def added(self, table: Table, since: Mark | None) -> tuple[AddedCommits, Mark]:

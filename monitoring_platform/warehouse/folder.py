@@ -180,7 +180,7 @@ class FolderWarehouse(Warehouse):
         rows = duck.ask(f"SELECT {_quoted(names)} FROM {joined}{where}", **given)
         return rows.cast(pa.schema([table.schema.field(name) for name in names]))
 
-    def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> list[str]:
+    def show(self, con: duckdb.DuckDBPyConnection, table: Table, name: str | None = None) -> list[str]:
         """A view over the data files: the contract's columns and types, whatever older files lack."""
         parts = [f'SELECT * FROM "{duck.hold_none(con, table.name, table.schema)}"']
         files: list[str] = self.open(table).file_uris() if self.exists(table) else []
@@ -188,7 +188,7 @@ class FolderWarehouse(Warehouse):
             listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
             hive = f", hive_partitioning = {'true' if table.partition_by else 'false'}"
             parts.append(f"SELECT * FROM read_parquet([{listed}], union_by_name = true{hive})")
-        con.execute(f'CREATE OR REPLACE TEMP VIEW "{table.name}" AS ' + " UNION ALL BY NAME ".join(parts))
+        con.execute(f'CREATE OR REPLACE TEMP VIEW "{name or table.name}" AS ' + " UNION ALL BY NAME ".join(parts))
         return files
 
     def added(self, table: Table, since: Mark | None) -> tuple[AddedFiles, Mark]:

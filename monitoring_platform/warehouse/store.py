@@ -123,6 +123,21 @@ class Warehouse(ABC):
             return True
         return False
 
+    @contextmanager
+    def turn(self, work: str) -> Iterator[bool]:
+        """The right to do a kind of work that only one may do at a time, beside those who write.
+
+        False if someone does it now. A kill frees it.
+        """
+        self._home.mkdir(parents=True, exist_ok=True)
+        with open(self._home / f".{work}", "w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
     @abstractmethod
     def _clear(self) -> None:
         """Remove what a step left that nobody needs any more."""
@@ -172,8 +187,11 @@ class Warehouse(ABC):
         """
 
     @abstractmethod
-    def show(self, con: duckdb.DuckDBPyConnection, table: Table) -> Sequence[str]:
-        """Let DuckDB see the table under its name, with the contract's columns; gives the files that it reads."""
+    def show(self, con: duckdb.DuckDBPyConnection, table: Table, name: str | None = None) -> Sequence[str]:
+        """Let DuckDB see the table, under its own or another name, with the contract's columns.
+
+        Gives the files that it reads.
+        """
 
     @abstractmethod
     def added(self, table: Table, since: Mark | None) -> tuple[Added, Mark]:

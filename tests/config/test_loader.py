@@ -366,6 +366,20 @@ schedule:
 redaction:
   secret_references: keep
   persons: keep
+calendars: []
+slos: []
+rules: {}
+maintenance: []
+snoozes: []
+notifications:
+  channels: {}
+  routes: []
+  fallback: []
+  max_per_hour: 20
+  reopen_hours: 24.0
+  monitoring_job:
+    on_start: []
+    on_success: []
 time_zone: UTC
 tags:
   a: $${b}
@@ -462,7 +476,8 @@ frobnicate: 1
         "m.yaml:8: ingest.landing_retention_days: must be a whole number of at least 1",
         (
             "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
+            "maintenance, snoozes, notifications, time_zone, tags"
         ),
     ]
 
@@ -471,7 +486,8 @@ def test_computed_settings_are_no_keys() -> None:
     assert problems(BASE + "config_path: x\n") == [
         (
             "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, time_zone, tags"
+            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
+            "maintenance, snoozes, notifications, time_zone, tags"
         )
     ]
 

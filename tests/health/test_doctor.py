@@ -140,3 +140,15 @@ def test_credentials_that_are_refused(
     assert told["source prod: credentials"].verdict == "fail"
     assert "renew the credentials" in str(told["source prod: credentials"].remedy)
     assert "dapi999" not in repr(told)
+
+
+def test_channels(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ALERT-04: addresses that Apprise understands, and one that it does not; none is told, and nothing is sent."""
+    monkeypatch.setenv("OPS", "json://127.0.0.1:1/hidden")
+    monkeypatch.setenv("ODD", "nothing://hidden")
+    channels = "notifications:\n  channels: {ops: '${OPS}', odd: '${ODD}'}\n  fallback: [ops]\n"
+    told = found(make_site(config=channels))
+    assert (told["channel ops"].verdict, told["channel odd"].verdict) == ("pass", "fail")
+    assert told["channel ops"].found == "JSON; `notify test` sends a message"
+    assert told["channel odd"].remedy == "correct ${ODD}: docs/notifications.md"
+    assert "hidden" not in repr(told)

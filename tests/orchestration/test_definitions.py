@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from monitoring_platform.config import use_config
+from monitoring_platform.config import READY_RULES, UNSTABLE_RULES, use_config
 from monitoring_platform.definitions import build_defs
 from monitoring_platform.health.checks import CHECKS
 from monitoring_platform.marts import registry
@@ -41,7 +41,8 @@ def test_graph(configured: Site) -> None:
     """R-OPS-01, R-RUN-07: union after landing, marts after union, summary after runs; checks on union and marts only."""
     graph = build_defs().resolve_asset_graph()
     names = {key.to_user_string() for key in graph.get_all_asset_keys()}
-    assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS, *CONTEXT}
+    health = {"findings", "incidents", "slo_status"}
+    assert names == {"pipelines", "pipeline_event_log", "all_pipelines_event_log", *MARTS, *CONTEXT, *health}
     parents = {
         key.to_user_string(): {p.to_user_string() for p in graph.get(key).parent_keys}
         for key in graph.get_all_asset_keys()
@@ -52,7 +53,9 @@ def test_graph(configured: Site) -> None:
     assert parents["events_summary"] == {"pipeline_runs"}
     checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys}
     assert "pipeline_event_log" not in checked
-    assert len(graph.asset_check_keys) == len(CHECKS)
+    rules = [key.name for key in graph.asset_check_keys if key.asset_key.to_user_string() == "incidents"]
+    assert sorted(rules) == sorted(READY_RULES.keys() - UNSTABLE_RULES)  # R-ALERT-08
+    assert len(graph.asset_check_keys) == len(CHECKS) + len(rules)
 
 
 def test_one_request_for_many_pipelines(configured: Site) -> None:

@@ -1,0 +1,92 @@
+"""What the sections of the configuration are made of: values with rules, and where they came from."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in the file: `("sources", 0, "path")`."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where settings came from. It is the pydantic validation context."""
+
+    path: Path
+    """The file, absolute."""
+    raw: Mapping[KeyPath, str] = field(default_factory=dict)
+    """Scalars that refer to environment variables, as they stand in the file."""
+
+
+class Section(dict[str, Any]):
+    """A mapping read from a file that remembers how its scalars were spelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: dict[str, str] = {}
+        """With variables filled in, so that a tag `1.10` or `0042` does not become 1.1 or 34."""
+        self.raw: dict[str, str] = {}
+        """As in the file, without the values of variables."""
+
+
+def wrong(problem: str, *inner: str | int) -> PydanticCustomError:
+    """The error to raise for a bad value; `inner` leads from the validated value to the culprit within it.
+
+    `problem` must not quote the value: it may come from the environment and be a secret.
+    """
+    return PydanticCustomError("setting", "{problem}", {"problem": problem, "inner": inner})
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two characters at least: `C:/logs` is a path
+
+
+def origin_of(context: Any) -> Origin:
+    """Settings built in code count as if written in a file in the current folder."""
+    return context if isinstance(context, Origin) else Origin(Path("monitoring.yaml").absolute())
+
+
+def absolute(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or _ADDRESS.match(value):
+        return value
+    if not value:
+        raise wrong("must not be empty. Write a path")
+    return os.path.normpath(origin_of(info.context).path.parent / value)
+
+
+def local(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and _ADDRESS.match(value):
+        raise wrong("must be a local folder. For tables kept elsewhere set 'catalog' and 'schema' instead")
+    return absolute(value, info)
+
+
+def readable_file(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and _ADDRESS.match(value):
+        raise wrong("must be a local file. Write its path")
+    return absolute(value, info)
+
+
+def _as_spelled(value: Any) -> Any:
+    return {**value, **value.text} if isinstance(value, Section) else value
+
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[dict[str, str], BeforeValidator(_as_spelled)]
+Bool = Annotated[bool, Field(strict=True)]
+Int = Annotated[int, Field(strict=True)]
+Float = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+def matches(globs: Iterable[str], pipeline_id: str, pipeline_name: str | None) -> bool:
+    names = [pipeline_id] if pipeline_name is None else [pipeline_id, pipeline_name]
+    return any(fnmatchcase(name, glob) for glob in globs for name in names)

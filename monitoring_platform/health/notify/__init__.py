@@ -1,0 +1,1 @@
+"""Who is told what, when and where: messages, their plan, their delivery."""

@@ -1,0 +1,16 @@
+-- A pipeline that runs at regular intervals has not begun a run for a multiple of them.
+WITH starts AS (
+  SELECT pipeline_id, start_ts, epoch(start_ts - lag(start_ts) OVER (PARTITION BY pipeline_id ORDER BY start_ts)) AS gap
+  FROM requests WHERE run_kind = 'normal' AND NOT coalesce(continuous, false)
+),
+rhythm AS (
+  SELECT pipeline_id, max(start_ts) AS last_start, median(gap) AS usual_gap, quantile_cont(gap, 0.95) AS longest_gap,
+         count(gap) AS runs
+  FROM starts GROUP BY pipeline_id
+)
+SELECT pipeline_id, last_start + to_seconds(usual_gap) AS since, last_start, round(usual_gap / 3600, 1) AS usual_hours,
+       round(epoch(now - last_start) / 3600, 1) AS hours_ago, runs AS compared_runs,
+       format('no run for {:.1f} hours, usually every {:.1f}', epoch(now - last_start) / 3600, usual_gap / 3600) AS title
+FROM rhythm JOIN limits USING (pipeline_id) CROSS JOIN clock
+WHERE runs >= min_runs AND epoch(now - last_start) > greatest(times * usual_gap, 1.2 * longest_gap)
+  AND NOT EXISTS (SELECT 1 FROM requests o WHERE o.pipeline_id = rhythm.pipeline_id AND o.is_open)

@@ -1,0 +1,104 @@
+"""One evaluation of a cycle: rules over the tables as known now, and what follows for findings and incidents."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from monitoring_platform.config import Settings
+from monitoring_platform.health import rules, slo
+from monitoring_platform.health.history import LOOKBACK, History
+from monitoring_platform.health.incidents import State, Step, step
+from monitoring_platform.marts.refresh import write_difference
+from monitoring_platform.marts.tables.health import FINDINGS, INCIDENT_EVENTS, INCIDENTS, RULE_RESULTS, TABLES
+from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.warehouse.store import Warehouse
+
+UPSTREAM = """
+WITH newest AS (
+  SELECT * FROM flow_lineage
+  QUALIFY rank() OVER (PARTITION BY pipeline_id, flow_name ORDER BY event_ts DESC, update_id DESC) = 1
+)
+SELECT DISTINCT r.pipeline_id, w.pipeline_id AS upstream_id
+FROM newest r JOIN newest w ON w.qualified_output = r.qualified_input AND w.pipeline_id <> r.pipeline_id
+"""
+
+
+class Watched(NamedTuple):
+    """What one evaluation did: rows of `findings`, `incident_events` and `rule_results`."""
+
+    findings: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    results: list[dict[str, Any]]
+
+
+def watch(warehouse: Warehouse, now: datetime) -> Watched:
+    """Evaluate all rules and write what follows. Redoing it at the same time changes nothing."""
+    warehouse.create(TABLES)
+    settings = warehouse.settings
+    names = rules.names(settings)
+    queries = [*rules.queries(settings, names), *slo.queries(), UPSTREAM, "pipelines incidents findings"]
+    history = History(warehouse, queries, now)
+    reopen = timedelta(hours=settings.notifications.reopen_hours)
+    con = history.con
+    old = con.execute(
+        "SELECT * FROM incidents WHERE resolved_at IS NULL OR resolved_at >= $since", {"since": now - LOOKBACK}
+    ).to_arrow_table()
+    recent = [row for row in old.to_pylist() if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
+    findings = con.execute("SELECT * FROM findings").to_arrow_table().to_pylist()
+    made = judge(con, settings, State(findings, recent), now, _unread(con), names)
+    slo.write(warehouse, con)
+    _write(warehouse, made, old)
+    return Watched(made.findings, made.events, made.results)
+
+
+def judge(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    state: State,
+    now: datetime,
+    not_processed: frozenset[str],
+    names: Sequence[str],
+) -> Step:
+    """One evaluation of these rules on tables that show the time `now`; nothing is written."""
+    rules.prepare(con)
+    watched = rules.pipelines(con)
+    slo.prepare(con, settings, watched, now)
+    evaluations = rules.evaluate(con, settings, watched, names)
+    return step(state, evaluations, settings, watched, now, _upstream(con), not_processed)
+
+
+def _upstream(con: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for pipeline_id, upstream_id in con.execute(UPSTREAM).fetchall():
+        found[pipeline_id].add(upstream_id)
+    return found
+
+
+def _unread(con: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    rows = con.execute("SELECT pipeline_id FROM pipelines WHERE consecutive_failures > 0").fetchall()
+    return frozenset(row[0] for row in rows)
+
+
+def _write(warehouse: Warehouse, made: Step, old: pa.Table) -> None:
+    """Events before incidents: a kill between them makes the next evaluation write the same ones again."""
+    events = pa.Table.from_pylist(made.events, INCIDENT_EVENTS.schema)
+    if events.num_rows:
+        write_difference(warehouse, INCIDENT_EVENTS, events, _same_keys(warehouse, INCIDENT_EVENTS, events))
+    if made.incidents:
+        changed = pa.Table.from_pylist(made.incidents, INCIDENTS.schema)
+        before = old.cast(INCIDENTS.schema).filter(
+            pa.compute.is_in(old["incident_id"].cast(pa.string()), changed["incident_id"].combine_chunks())
+        )
+        write_difference(warehouse, INCIDENTS, changed, before)
+    warehouse.replace_rows(FINDINGS, pa.Table.from_pylist(made.findings, FINDINGS.schema))
+    warehouse.replace_rows(RULE_RESULTS, pa.Table.from_pylist(made.results, RULE_RESULTS.schema))
+
+
+def _same_keys(warehouse: Warehouse, table: Table, rows: pa.Table) -> pa.Table:
+    return warehouse.stored(table, None, rows.select(list(table.keys)))

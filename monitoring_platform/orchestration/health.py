@@ -1,0 +1,97 @@
+"""The evaluation of a cycle as assets: findings, incidents, objectives. Each rule is a check on `incidents`."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import orjson
+
+from monitoring_platform.config import Settings
+from monitoring_platform.cycle.clock import clock
+from monitoring_platform.health import rules
+from monitoring_platform.health.notify.delivering import notify
+from monitoring_platform.health.watch import Watched, watch
+from monitoring_platform.marts.registry import MARTS
+from monitoring_platform.marts.tables.health import FINDINGS, INCIDENTS, SLO_STATUS
+from monitoring_platform.orchestration.assets import column_schema, table_metadata, writing
+from monitoring_platform.orchestration.checks import offenders
+from monitoring_platform.orchestration.resources import Platform
+
+_log = logging.getLogger("monitoring_platform")
+TABLES = (FINDINGS, INCIDENTS, SLO_STATUS)
+_SHOWN = 50
+
+
+class HealthConfig(dg.Config):
+    """What an evaluation is told."""
+
+    now: str | None = None
+    """The time that counts as now, ISO 8601; none given: the system's clock."""
+
+
+def make_health(settings: Settings) -> dg.AssetsDefinition:
+    """The evaluation with the configured rules: one step after the marts."""
+    names = rules.names(settings)
+
+    @dg.multi_asset(
+        name="health",
+        specs=[
+            dg.AssetSpec(
+                table.name,
+                deps=[mart.name for mart in MARTS if not mart.context],
+                group_name="health",
+                description=f"One row: {table.grain}.",
+                kinds={"deltalake", "sql"},
+                metadata={"dagster/column_schema": column_schema(table)},
+            )
+            for table in TABLES
+        ],
+        check_specs=[
+            dg.AssetCheckSpec(name, asset=INCIDENTS.name, description=rules.description(name, settings))
+            for name in names
+        ],
+    )
+    def health(config: HealthConfig, platform: Platform) -> Iterator[dg.MaterializeResult[Any]]:
+        """All rules on the tables as known now; what one finds is a failed check, never a failed run."""
+        warehouse, now = platform.warehouse(), clock(config.now)
+        with writing(warehouse):
+            watched = watch(warehouse, now)
+        sent = notify(warehouse, now)  # what cannot be sent now, the sensor `alerts` or the next cycle sends
+        if sent.failed:
+            _log.warning("messages that could not be sent: %s", sent.failed)
+        for table in TABLES:
+            yield dg.MaterializeResult(
+                asset_key=table.name,
+                metadata=table_metadata(warehouse, table),
+                check_results=list(_results(watched)) if table is INCIDENTS else None,
+            )
+
+    return health
+
+
+def _results(watched: Watched) -> Iterator[dg.AssetCheckResult]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in watched.findings:
+        found[row["rule"]].append(row)
+    for result in watched.results:
+        rows = found[result["rule"]]
+        is_bad = any(row["severity"] == "error" for row in rows) or result["error"] is not None
+        yield dg.AssetCheckResult(
+            check_name=result["rule"],
+            asset_key=INCIDENTS.name,
+            passed=not rows and result["error"] is None,
+            severity=dg.AssetCheckSeverity.ERROR if is_bad else dg.AssetCheckSeverity.WARN,
+            metadata={
+                **offenders(len(rows), [_shown(row) for row in rows[:_SHOWN]]),
+                **({"could_not_be_evaluated": result["error"]} if result["error"] else {}),
+            },
+        )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("pipeline_name", "title", "since", "severity", "state", "incident_id", "owner", "pipeline_id", "subject")
+    shown = {name: row[name] for name in names}
+    error = orjson.loads(row["evidence"]).get("first_error")
+    return {**shown, "first_error": error}
