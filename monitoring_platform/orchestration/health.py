@@ -76,17 +76,16 @@ def _results(watched: Watched) -> Iterator[dg.AssetCheckResult]:
     for row in watched.findings:
         found[row["rule"]].append(row)
     for result in watched.results:
-        rows = found[result["rule"]]
-        is_bad = any(row["severity"] == "error" for row in rows) or result["error"] is not None
+        rows = [_shown(row) for row in found[result["rule"]]]
+        if result["error"] is not None:
+            rows = [{"could_not_be_evaluated": result["error"]}]
+        is_bad = any(row.get("severity", "error") == "error" for row in rows)
         yield dg.AssetCheckResult(
             check_name=result["rule"],
             asset_key=INCIDENTS.name,
-            passed=not rows and result["error"] is None,
+            passed=not rows,
             severity=dg.AssetCheckSeverity.ERROR if is_bad else dg.AssetCheckSeverity.WARN,
-            metadata={
-                **offenders(len(rows), [_shown(row) for row in rows[:_SHOWN]]),
-                **({"could_not_be_evaluated": result["error"]} if result["error"] else {}),
-            },
+            metadata=offenders(len(rows), rows[:_SHOWN]),
         )
 
 

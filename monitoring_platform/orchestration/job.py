@@ -72,7 +72,7 @@ def _report(pipes: PipesContext, result: CycleResult) -> None:
     for asset, metadata in result.steps.items():
         if asset in expected:
             pipes.report_asset_materialization(asset_key=asset, metadata=_plain(metadata))
-    for finding in result.findings:
+    for finding in (*result.findings, *result.rules):
         if finding.table in expected:
             offenders = [{name: str(value) for name, value in row.items()} for row in finding.offenders]
             pipes.report_asset_check(

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dagster as dg
 
 from monitoring_platform.config import Settings, dagster_home
 from monitoring_platform.definitions import build_defs
-from monitoring_platform.health.checks import CHECKS, Check, Finding
+from monitoring_platform.health.checks import Finding
 from monitoring_platform.health.notify.channels import beat
+from monitoring_platform.marts.tables.health import INCIDENTS
 from monitoring_platform.orchestration.jobs import REFRESH, failure_text
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.warehouse.session import EngineUnavailable, require_java
@@ -29,18 +30,20 @@ __all__ = ["CycleResult", "EngineUnavailable", "run_cycle"]
 
 @dataclass
 class CycleResult:
-    """What one cycle did: numbers of its steps by asset, what the checks found, and what failed."""
+    """What one cycle did: numbers of its steps by asset, what checks and rules found, and what failed."""
 
     success: bool
     seconds: float
     run_id: str
     steps: dict[str, dict[str, Any]]
     findings: list[Finding]
+    rules: list[Finding]
     errors: list[str]
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON can hold it."""
-        return {**asdict(self), "findings": [finding._asdict() for finding in self.findings]}
+        found = {name: [finding._asdict() for finding in getattr(self, name)] for name in ("findings", "rules")}
+        return {**asdict(self), **found}
 
 
 def prepare_home(settings: Settings) -> Path:
@@ -91,16 +94,13 @@ def run_cycle(settings: Settings, now: str | None) -> CycleResult:
             for event in result.get_asset_materialization_events()
             if event.asset_key and event.partition is None
         }
-        checks = {check.name: check for check in CHECKS}
-        findings = [
-            _finding(checks[evaluation.check_name], evaluation)
-            for evaluation in result.get_asset_check_evaluations()
-            if evaluation.check_name in checks
-        ]
+        found = [_finding(evaluation) for evaluation in result.get_asset_check_evaluations()]
+        findings = [finding for finding in found if finding.table != INCIDENTS.name]
+        rules = [finding for finding in found if finding.table == INCIDENTS.name]
         errors = [failure_text(event) for event in result.all_events if event.is_step_failure]
     if result.success and (problem := beat(settings)):
         _log.warning(problem)
-    return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, errors)
+    return CycleResult(result.success, time.monotonic() - started, result.run_id, steps, findings, rules, errors)
 
 
 def examine_instance(settings: Settings) -> Diagnosis:
@@ -119,8 +119,9 @@ def examine_instance(settings: Settings) -> Diagnosis:
     return passed("dagster", found)
 
 
-def _finding(check: Check, evaluation: dg.AssetCheckEvaluation) -> Finding:
+def _finding(evaluation: dg.AssetCheckEvaluation) -> Finding:
     table = evaluation.metadata.get("offenders")
     rows = [dict(record.data) for record in table.value.records] if table else []  # type: ignore[union-attr]
     total = int(evaluation.metadata["offenders_total"].value)  # type: ignore[arg-type]
-    return Finding(check.name, check.table, check.severity, total, rows)
+    severity: Literal["WARN", "ERROR"] = "ERROR" if evaluation.severity == dg.AssetCheckSeverity.ERROR else "WARN"
+    return Finding(evaluation.check_name, evaluation.asset_key.to_user_string(), severity, total, rows)
