@@ -7,8 +7,9 @@ import itertools
 import json
 import logging
 import os
+import re
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -278,6 +279,60 @@ def doctor(config: ConfigOption = None, as_json: JsonOption = False, now: NowOpt
     if as_json:
         print(json.dumps([diagnosis._asdict() for diagnosis in diagnoses], ensure_ascii=False))
     _end(PARTLY_FAILED if any(diagnosis.verdict == "fail" for diagnosis in diagnoses) else OK)
+
+
+@app.command(epilog="Example:  monitoring-platform backtest --rule run_slow --since 14d --compare stricter.yaml")
+def backtest(
+    config: ConfigOption = None,
+    rule: Annotated[str | None, typer.Option(help="Only this rule. [default: all that are on]")] = None,
+    since: Annotated[str, typer.Option(metavar="SPAN", help="How far back: 30d, 12h.")] = "30d",
+    every: Annotated[str, typer.Option(metavar="SPAN", help="Time between two evaluations: 1h, 15m.")] = "1h",
+    compare: Annotated[
+        Path | None, typer.Option(help="Another configuration: what it would silence, and what add.")
+    ] = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How often each rule would have fired, for whom and with what evidence, on history as it was known at the time.
+
+    Nothing is written, nobody is told. Rules over what is kept only as it is now (coverage, updates that no log has)
+    are left out.
+    """
+    from monitoring_platform.health import rules
+    from monitoring_platform.health.backtest import missing, rehearse
+    from monitoring_platform.summary import print_rehearsal
+
+    warehouse, until = _warehouse(config), _moment(now)
+    known = rules.names(warehouse.settings)
+    if rule is not None and rule not in known:
+        _stop(f"--rule: there is no rule {rule!r} that is on; there are: {', '.join(known)}")
+    begin, step = until - _span("--since", since), _span("--every", every)
+    _show_progress()
+    log = logging.getLogger("monitoring_platform")
+
+    def told(at: datetime) -> None:
+        if at.hour == 0 and at - at.replace(hour=0, minute=0, second=0, microsecond=0) < step:
+            log.info("%s", at.date())
+
+    made = rehearse(warehouse, begin, until, step, only=rule, progress=told)
+    other = rehearse(warehouse, begin, until, step, _settings(compare), rule, told) if compare else None
+    silenced, added = (missing(made, other), missing(other, made)) if other else (None, None)
+    if as_json:
+        found = {"rules": made.counts(), "incidents": made.incidents, "left_out": made.left_out, "failed": made.failed}
+        if other:
+            found |= {"silenced": silenced, "added": added}
+        print(json.dumps(found, default=str))
+    else:
+        print_rehearsal(out, made, silenced, added)
+    _end(PARTLY_FAILED if made.failed else OK)
+
+
+def _span(option: str, text: str) -> timedelta:
+    """`30d`, `12h` or `15m` as a length of time."""
+    match = re.fullmatch(r"([1-9][0-9]{0,4})([dhm])", text)
+    if match is None:
+        _stop(f"{option}: {text!r} is no span of time; write for example 30d, 12h or 15m")
+    return timedelta(minutes=int(match[1]) * {"d": 1440, "h": 60, "m": 1}[match[2]])
 
 
 @app.command(epilog="Example:  monitoring-platform rebuild pipeline_runs requests")

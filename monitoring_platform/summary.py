@@ -15,6 +15,7 @@ from monitoring_platform.health.status import Overview, Row
 from monitoring_platform.sources.diagnosis import Diagnosis
 
 if TYPE_CHECKING:  # Dagster takes seconds to import, and `status` does not need it
+    from monitoring_platform.health.backtest import Rehearsal
     from monitoring_platform.orchestration.runner import CycleResult
 
 _COLOURS = {"COMPLETED": "green", "FAILED": "red", "CANCELED": "yellow", "seen": "green"}
@@ -88,6 +89,26 @@ def print_findings(console: Console, findings: list[Finding], limit: int = 10) -
         console.print(table)
         if finding.total > limit:
             console.print(f"… and {finding.total - limit:,} more", style="dim")
+
+
+def print_rehearsal(
+    console: Console, made: Rehearsal, silenced: list[Row] | None = None, added: list[Row] | None = None
+) -> None:
+    """What a rehearsal says: how often each rule fires, each time with its title, and what another one changes."""
+    counts = made.counts()
+    if not counts:
+        console.print("no rule would have fired", style="green")
+    else:
+        _print_rows(console, counts, ("rule", "incidents", "pipelines", "messages"), len(counts))
+    lists = {"Incidents": made.incidents, "Silenced by the other": silenced, "Added by the other": added}
+    for title, rows in lists.items():
+        if rows is not None:
+            console.print(f"\n[bold]{title}[/] ({len(rows):,})")
+            shown = [{**row, "pipelines": ", ".join(row["pipeline_names"])} for row in rows]
+            _print_rows(console, shown, ("opened_at", "resolved_at", "rule", "severity", "pipelines", "title"), 200)
+    for name, error in made.failed.items():
+        console.print(f"\n[red bold]{name} could not be evaluated[/] {escape(error)}", highlight=False)
+    console.print(f"\nleft out, for they know no history: {', '.join(made.left_out)}", style="dim")
 
 
 def print_cycle(console: Console, result: CycleResult) -> None:

@@ -6,7 +6,7 @@ tables that are kept only as they are now (coverage, updates that no log has) is
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -52,6 +52,20 @@ class Rehearsal:
             }
             for rule, count in found.most_common()
         ]
+
+
+def missing(here: Rehearsal, there: Rehearsal) -> list[Row]:
+    """Incidents of one rehearsal that the other has none of: none with the same fingerprint at the same time."""
+    spans: dict[str, list[Row]] = defaultdict(list)
+    for row in there.incidents:
+        spans[row["fingerprint"]].append(row)
+    return [row for row in here.incidents if not any(_overlap(row, other) for other in spans[row["fingerprint"]])]
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    return (one["resolved_at"] is None or other["opened_at"] <= one["resolved_at"]) and (
+        other["resolved_at"] is None or one["opened_at"] <= other["resolved_at"]
+    )
 
 
 def times(since: datetime, until: datetime, every: timedelta) -> Iterator[datetime]:
