@@ -420,7 +420,7 @@ def _mostly_well(life: Life, rng: Random) -> tuple[Attempt, ...]:
     """Now and then attempts fail and a retry heals it, or somebody stops a run."""
     failing: list[Attempt] = []
     cause = "JOB_TASK"
-    while rng.random() < (0.3 if failing else life.flakiness) and len(failing) < 4:
+    while rng.random() < (0.3 if failing else life.flakiness) and len(failing) < 2:
         passing = _failure(rng.choice(("TASK_WRITE_FAILED", "EXECUTOR_LOST", "CONNECTION_RESET")))
         failing.append(Attempt(cause, "FAILED", failure=passing))
         cause = "RETRY_ON_FAILURE"

@@ -85,8 +85,11 @@ def test_a_slow_run(past: Past) -> None:
     daily(past, 8)
     past.run(MONDAY, 25)
     (found,) = past.found("run_slow", MONDAY + HOUR)
-    assert (found.severity, found.title) == ("info", "25.0 min, usually 10.5 min")
-    assert (found.evidence["times_usual"], found.evidence["compared_runs"]) == (2.4, 8)
+    assert (found.severity, found.title) == ("info", "25.0 min, usually 11.0 min")
+    assert (found.evidence["times_usual"], found.evidence["compared_runs"]) == (
+        2.3,
+        5,
+    )  # Monday to Friday: 11, 10, 11, 10, 11
     past.run(MONDAY + DAY, 26)
     assert past.found("run_slow", MONDAY + DAY + HOUR)[0].severity == "warning"
     past.run(MONDAY + 2 * DAY, 20)
@@ -320,3 +323,49 @@ def test_a_rule_of_ones_own(tmp_path: Path) -> None:
     broken, good = rules.evaluate(con, past.settings, rules.pipelines(con), ["broken", "short_runs"])
     assert "nowhere" in str(broken.error)
     assert (good.error, good.found) == (None, [])  # the run was open then
+
+
+def _weeks(past: Past, days: int) -> None:
+    """A run a day: 1,000 rows from Monday to Friday, 400 at weekends."""
+    for ago in range(days, 0, -1):
+        start = MONDAY - ago * DAY
+        past.run(start, 10, rows_written=1000 if start.isoweekday() < 6 else 400)
+
+
+def test_half_the_rows_of_a_workday(past: Past) -> None:
+    """R-ALERT-10: as few as at a weekend are for information, as on a holiday; fewer than ever are a warning."""
+    _weeks(past, 42)
+    past.run(MONDAY, 10, rows_written=450)
+    (found,) = past.found("rows_changed", MONDAY + HOUR)
+    assert (found.severity, found.title) == ("info", "450 rows, usually 1000 (-55 %)")
+    assert (found.evidence["basis"], found.evidence["compared_runs"]) == ("the same weekday and hour", 6)
+    past.run(MONDAY + DAY, 10, rows_written=310)  # the lowest tenth is 400, of which 80 % are 320
+    assert past.found("rows_changed", MONDAY + DAY + HOUR)[0].severity == "warning"
+
+
+def test_a_weekend_is_as_quiet_as_a_weekend(past: Past) -> None:
+    """R-ALERT-10: no finding on a Saturday after three weeks, nor in the first week of all."""
+    _weeks(past, 23)
+    past.run(MONDAY + 5 * DAY, 10, rows_written=400)
+    assert past.found("rows_changed", MONDAY + 5 * DAY + HOUR) == []
+
+
+def test_a_jump_is_not_growth(past: Past) -> None:
+    """R-DUR-06: three weeks of 10.0, 10.1 and 10.2 minutes and one of 16 are a jump; 10, 11, 12 and 13 grow."""
+    for pipeline, weeks in (("p", (10, 10.1, 10.2, 16)), ("q", (10, 11, 12, 13))):
+        for week, minutes in enumerate(weeks):
+            for day in range(7):
+                past.run(MONDAY - (28 - 7 * week - day) * DAY, minutes, pipeline_id=pipeline)
+    past.pipeline("q")
+    (found,) = past.found("duration_growing", MONDAY + HOUR)
+    assert found.pipeline_id == "q"
+
+
+def test_a_holiday_after_a_weekend_is_no_silence(past: Past) -> None:
+    """R-ALERT-02: from Monday to Friday at 6:00; Tuesday at 8:00 is in time after a free Monday, at 12:00 it is not."""
+    for ago in range(28, 0, -1):
+        if (MONDAY - ago * DAY).isoweekday() < 6:
+            past.run(MONDAY - ago * DAY, 10)
+    # usually 24 hours, 72 at most: silent after 72 + 1.2 x 24 = 100.8 hours, on Tuesday at 10:48
+    assert past.found("pipeline_silent", MONDAY + DAY + 2 * HOUR) == []
+    assert len(past.found("pipeline_silent", MONDAY + DAY + 6 * HOUR)) == 1

@@ -1,4 +1,5 @@
 -- The usual duration has grown in each of the last three complete weeks, by at least so much a week, beyond its noise.
+-- Growth that lies in one of these weeks for more than four fifths is a jump, which other rules tell.
 WITH weeks AS (
   SELECT pipeline_id, date_diff('week', date_trunc('week', timezone(time_zone, start_ts)),
                                 date_trunc('week', timezone(time_zone, now))) AS ago,
@@ -21,3 +22,4 @@ SELECT pipeline_id, round(100 * (power(w1 / w4, 1 / 3.0) - 1), 1) AS weekly_grow
 FROM wide JOIN limits USING (pipeline_id)
 WHERE weeks = 4 AND fewest_runs >= min_runs AND w3 > w4 AND w2 > w3 AND w1 > w2
   AND power(w1 / w4, 1 / 3.0) >= 1 + weekly_percent / 100 AND w1 - w4 > 3 * standard_error
+  AND greatest(w3 / w4, w2 / w3, w1 / w2) <= power(w1 / w4, 0.8)
