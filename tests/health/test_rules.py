@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from monitoring_platform.config import READY_RULES, Override, Rule
-from monitoring_platform.health import rules
+from monitoring_platform.health import rules, slo
+from monitoring_platform.health.history import History
+from monitoring_platform.marts.tables.health import TABLES
 from tests.health.past import Past
 
 MONDAY = datetime(2026, 3, 2, 6, tzinfo=timezone.utc)
@@ -30,9 +32,13 @@ def daily(past: Past, days: int, minutes: float = 10, **other: object) -> None:
 
 def test_every_rule_is_described_and_can_be_evaluated(tmp_path: Path) -> None:
     past = Past(tmp_path)
-    for name in READY_RULES:
-        assert past.found(name, MONDAY) == []
-        assert len(rules.description(name, past.settings)) > 20
+    past.warehouse.create(TABLES)
+    con = History(past.warehouse, [*rules.queries(past.settings, READY_RULES), *slo.queries()], MONDAY).con
+    rules.prepare(con)
+    slo.prepare(con, past.settings, [], MONDAY)
+    for evaluation in rules.evaluate(con, past.settings, [], READY_RULES):
+        assert (evaluation.error, evaluation.found) == (None, [])
+        assert len(rules.description(evaluation.rule, past.settings)) > 20
     assert set(rules.KINDS) == set(READY_RULES)
     assert not rules.is_on(past.settings, "stream_lagging")  # R-ALERT-07
 
