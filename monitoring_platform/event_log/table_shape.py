@@ -7,7 +7,7 @@ row goes the long way, through `normalise`. Both ways give the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -289,7 +289,10 @@ def _no_error(error: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def delivered(table: pa.Table) -> Iterator[Delivered]:
-    """Rows as members, column by column: typed times stay exact, structs become small dicts without their nulls."""
+    """Rows as members without their nulls, column by column, so that a row is the same whatever rows are beside it.
+
+    Typed times stay exact.
+    """
     columns = []
     for name in table.column_names:
         array = _whole(table.column(name))
@@ -299,7 +302,11 @@ def delivered(table: pa.Table) -> Iterator[Delivered]:
     if not columns:
         return iter(Delivered({}, "") for _ in range(table.num_rows))
     names = [name for name, _ in columns]
-    return (Delivered(dict(zip(names, row)), "") for row in zip(*(values for _, values in columns)))
+    return (Delivered(_filled(names, row), "") for row in zip(*(values for _, values in columns)))
+
+
+def _filled(names: Sequence[str], values: Iterable[Any]) -> dict[str, Any]:
+    return {name: value for name, value in zip(names, values) if value is not None}
 
 
 def _instants(array: Any) -> list[Any] | None:
@@ -318,7 +325,7 @@ def _values(array: Any) -> list[Any] | None:
         children = [(f.name, _values(array.field(i))) for i, f in enumerate(kind)]
         present = [(name, values) for name, values in children if values is not None]
         names = [name for name, _ in present]
-        rows = [dict(zip(names, row)) for row in zip(*(values for _, values in present))] or [{}] * len(array)
+        rows = [_filled(names, row) for row in zip(*(values for _, values in present))] or [{}] * len(array)
         return rows if array.null_count == 0 else [r if v else None for r, v in zip(rows, array.is_valid().to_pylist())]
     if pa.types.is_nested(kind):
         return [json_safe(value) for value in array.to_pylist()]

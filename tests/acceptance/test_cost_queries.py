@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from monitoring_platform.cycle.context import keep
-from monitoring_platform.marts.registry import BY_NAME
+from monitoring_platform.marts.registry import BY_NAME, STOCK
 from monitoring_platform.queries import get
 from monitoring_platform.warehouse.contracts import CONTEXT_TABLES, JOB_RUNS, KNOWN_UPDATES
 from monitoring_platform.warehouse.looking import question
-from tests.acceptance.test_queries import STANDING, TABLES, only
+from tests.acceptance.test_queries import only
 from tests.conftest import Site, event, flow, state
 from tests.marts.test_costs import CONFIG, export, price, used
 
@@ -60,7 +60,7 @@ def billed(make_site: Callable[..., Site]) -> Site:
 
 
 def ask(site: Site, name: str) -> list[dict[str, Any]]:
-    found = question(site.warehouse, get(name).sql, (*STANDING, *TABLES)).to_arrow_table().to_pylist()
+    found = question(site.warehouse, get(name).sql, tuple(STOCK.values())).to_arrow_table().to_pylist()
     return list(found)
 
 

@@ -155,3 +155,12 @@ def test_remembered_definitions_keep_no_secret() -> None:
     for _ in range(2):
         found = normalise_table(_table([(_USUAL, body)]), PLACE, now=NOW).events.to_pylist()
         assert "hunter2" not in found[0]["details"] and "REDACTED" in found[0]["details"]
+
+
+def test_a_refused_row_is_the_same_whatever_is_beside_it() -> None:
+    """R-ING-19 quarantined twice, alone and in a batch with others, it is one entry: nulls are in neither."""
+    nobody = {**dict.fromkeys(_USUAL), "id": "1", "level": "INFO"}
+    alone = normalise_table(_table([(nobody, _PROGRESS)]), PLACE, now=NOW).quarantine
+    beside = normalise_table(_table([(nobody, _PROGRESS), (_USUAL, _PROGRESS)]), PLACE, now=NOW).quarantine
+    assert alone["quarantine_id"].to_pylist() == beside["quarantine_id"].to_pylist()
+    assert "null" not in alone["raw"][0].as_py()

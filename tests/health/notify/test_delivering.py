@@ -361,6 +361,7 @@ def test_the_command(
     """`notify test`: a result for each channel, and an exit code."""
     codes: list[int] = []
     monkeypatch.setattr(cli, "_end", codes.append)  # which ends the process
+    monkeypatch.setenv("MONITORING_CONFIG", "")  # the command sets it, for its process
     with Web() as web:
         monkeypatch.setenv("A", f"json://127.0.0.1:{web.port}/")
         monkeypatch.setenv("B", "json://127.0.0.1:1/")
