@@ -1,8 +1,10 @@
 """The configuration file, checked and typed. No other code reads configuration files or the environment."""
 
+from monitoring_platform.config.base import matches
 from monitoring_platform.config.health import (
     READY_RULES,
     UNSTABLE_RULES,
+    WEEKDAYS,
     Backlog,
     Calendar,
     Chosen,
@@ -47,6 +49,7 @@ from monitoring_platform.config.reading import ConfigError
 __all__ = [
     "READY_RULES",
     "UNSTABLE_RULES",
+    "WEEKDAYS",
     "Backlog",
     "Calendar",
     "Checks",
@@ -87,5 +90,6 @@ __all__ = [
     "default_config_path",
     "instant",
     "load",
+    "matches",
     "use_config",
 ]

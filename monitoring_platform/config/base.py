@@ -4,11 +4,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
+from zoneinfo import available_timezones
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -72,6 +74,23 @@ def readable_file(value: Any, info: ValidationInfo) -> Any:
     return absolute(value, info)
 
 
+def with_sql(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    """An entry that names a file in `sql_path`, with its text as `sql`."""
+    path = origin_of(info.context).path.parent / str(value["sql_path"])
+    try:
+        return {**value, "sql_path": str(path), "sql": path.read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read ({type(error).__name__}). Write the path of a file with one SELECT"
+        raise wrong(problem, "sql_path") from None
+
+
+def _zone(value: str) -> str:
+    if value not in available_timezones():
+        near = get_close_matches(value, available_timezones(), 1)
+        raise wrong(f"is no time zone. Write its IANA name, for example {near[0] if near else 'Europe/Berlin'}")
+    return value
+
+
 def _as_spelled(value: Any) -> Any:
     return {**value, **value.text} if isinstance(value, Section) else value
 
@@ -81,12 +100,13 @@ Texts = Annotated[dict[str, str], BeforeValidator(_as_spelled)]
 Bool = Annotated[bool, Field(strict=True)]
 Int = Annotated[int, Field(strict=True)]
 Float = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
-def matches(globs: Iterable[str], pipeline_id: str, pipeline_name: str | None) -> bool:
-    names = [pipeline_id] if pipeline_name is None else [pipeline_id, pipeline_name]
-    return any(fnmatchcase(name, glob) for glob in globs for name in names)
+def matches(globs: Iterable[str], *names: str | None) -> bool:
+    """Whether some glob matches some name; None = there is no such name."""
+    return any(fnmatchcase(name, glob) for glob in globs for name in names if name is not None)

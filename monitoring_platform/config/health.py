@@ -3,11 +3,23 @@
 import re
 from datetime import date, datetime, time, timezone
 from typing import Annotated, Any, Literal, TypeAlias
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
-from monitoring_platform.config.base import Bool, Float, Int, Model, Section, Text, Texts, matches, origin_of, wrong
+from monitoring_platform.config.base import (
+    Bool,
+    Float,
+    Int,
+    Model,
+    Section,
+    Text,
+    Texts,
+    Zone,
+    matches,
+    with_sql,
+    wrong,
+)
 
 Severity: TypeAlias = Literal["info", "warning", "error"]
 Weekday: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -26,14 +38,7 @@ def _clock(value: Any) -> Any:
     raise wrong("must be a time of day, such as '06:00'")
 
 
-def _zone(value: str) -> str:
-    if value not in available_timezones():
-        raise wrong("is no time zone. Write its IANA name, for example Europe/Berlin")
-    return value
-
-
 Clock: TypeAlias = Annotated[time, BeforeValidator(_clock)]
-Zone: TypeAlias = Annotated[str, AfterValidator(_zone)]
 
 
 class Chosen(Model):
@@ -182,12 +187,7 @@ class Rule(Model):
             return value
         if value.get("sql") is not None:
             raise wrong("needs one of 'sql' and 'sql_path'. Leave out the other", "sql_path")
-        path = origin_of(info.context).path.parent / str(value["sql_path"])
-        try:
-            return {**value, "sql_path": str(path), "sql": path.read_text(encoding="utf-8")}
-        except (OSError, UnicodeDecodeError) as error:
-            problem = f"cannot be read ({type(error).__name__}). Write the path of a file with one SELECT"
-            raise wrong(problem, "sql_path") from None
+        return with_sql(value, info)
 
 
 class Snooze(Chosen):
@@ -203,7 +203,7 @@ class Snooze(Chosen):
     @property
     def ends(self) -> datetime:
         """`until` as an instant."""
-        return self.until if self.until.tzinfo else self.until.replace(tzinfo=timezone.utc)
+        return instant(self.until, "UTC")
 
 
 class Route(Chosen):

@@ -5,7 +5,6 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
-from zoneinfo import available_timezones
 
 import yaml
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
@@ -20,11 +19,13 @@ from monitoring_platform.config.base import (
     Section,
     Text,
     Texts,
+    Zone,
     absolute,
     local,
     matches,
     origin_of,
     readable_file,
+    with_sql,
     wrong,
 )
 from monitoring_platform.config.health import (
@@ -381,14 +382,7 @@ class View(Model):
         if not isinstance(value, dict):
             return value
         if (value.get("sql") is None) != (value.get("sql_path") is None):
-            if value.get("sql_path") is not None:
-                path = origin_of(info.context).path.parent / str(value["sql_path"])
-                try:
-                    return {**value, "sql_path": str(path), "sql": path.read_text(encoding="utf-8")}
-                except (OSError, UnicodeDecodeError) as error:
-                    problem = f"cannot be read ({type(error).__name__}). Write the path of a file with one SELECT"
-                    raise wrong(problem, "sql_path") from None
-            return value
+            return with_sql(value, info) if value.get("sql_path") is not None else value
         raise wrong("needs exactly one of 'sql' and 'sql_path'. Leave out the other", "name")
 
 
@@ -507,7 +501,7 @@ class Settings(Model):
     """Trouble that is known."""
     notifications: Notifications = Notifications()
     """Who is told."""
-    time_zone: str = "UTC"
+    time_zone: Zone = "UTC"
     """Time zone of local hours and weekdays, such as Europe/Berlin; stored times are UTC."""
     tags: Texts = {}
     """Tags of the platform's own runs."""
@@ -518,14 +512,6 @@ class Settings(Model):
     def model_post_init(self, context: Any, /) -> None:
         """Remember the file."""
         self._file = origin_of(context)
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_known_zone(cls, value: str) -> str:
-        if value not in available_timezones():
-            near = get_close_matches(value, available_timezones(), 1)
-            raise wrong(f"is no time zone. Write its IANA name, for example {near[0] if near else 'Europe/Berlin'}")
-        return value
 
     @field_validator("sources", "views", "calendars")
     @classmethod
@@ -609,6 +595,10 @@ class Settings(Model):
         return matches(self.pipelines.include, pipeline_id, pipeline_name) and not matches(
             self.pipelines.exclude, pipeline_id, pipeline_name
         )
+
+    def rule(self, name: str) -> Rule:
+        """The settings of a rule, its defaults where the file says nothing."""
+        return self.rules.get(name, Rule())
 
     def owner_of(self, pipeline_id: str, pipeline_name: str | None) -> str | None:
         """The owner of the pipeline: of the first matching entry that sets one."""

@@ -183,10 +183,11 @@ class _Context(NamedTuple):
             return
         today, table = self.now.date(), self.entry.system_tables.usage
         first, begun = self._first_day(), reading.position.get("first_day")
-        if begun is None or first < date.fromisoformat(begun):  # also where an older log came later
+        if begun is not None and date.fromisoformat(begun) <= first:
+            first = date.fromisoformat(begun)
+        else:  # also where an older log came later
             reading.position["first_day"] = first.isoformat()
             reading.position.pop("read_to", None)
-        first = date.fromisoformat(reading.position["first_day"])
         billed_in = billing.workspaces(self.ask, table, pipelines, first)
         if not billed_in:
             reading.position["asked_at"] = self.now.isoformat()

@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from monitoring_platform.config import READY_RULES, Rule, Settings
+from monitoring_platform.config import READY_RULES, Settings
 from monitoring_platform.health import rules, slo
 from monitoring_platform.health.history import LOOKBACK, History
-from monitoring_platform.health.incidents import State
+from monitoring_platform.health.incidents import State, lately
 from monitoring_platform.health.watch import UPSTREAM, judge
 from monitoring_platform.marts.tables.health import INCIDENTS, SLO_RESULTS
 from monitoring_platform.warehouse.duck import hold
@@ -87,15 +87,15 @@ def rehearse(
 
     `settings`: others than those of the warehouse, to compare; `only`: the one rule to evaluate.
     """
-    chosen = rehearsable(settings or warehouse.settings)
-    names = rules.names(chosen) if only is None else [only]
-    made = Rehearsal(left_out=[name for name in READY_RULES if rules.kind(name).now_only])
+    chosen = settings or warehouse.settings
+    left_out = [name for name in READY_RULES if rules.kind(name).now_only]
+    names = [name for name in rules.names(chosen) if name not in left_out] if only is None else [only]
+    made = Rehearsal(left_out=left_out)
     history = History(warehouse, [*rules.queries(chosen, names), *slo.queries(), UPSTREAM, "pipelines"], until, since)
     hold(history.con, SLO_RESULTS.name, SLO_RESULTS.schema.empty_table())  # all is judged as the settings say
     state = State()
     past: list[Row] = []
     all_incidents: dict[str, Row] = {}
-    reopen = timedelta(hours=chosen.notifications.reopen_hours)
     for now in times(since, until, every):
         con = history.at(now)
         hold(con, INCIDENTS.name, pa.Table.from_pylist(past, INCIDENTS.schema))
@@ -104,14 +104,7 @@ def rehearse(
         made.events += step.events
         all_incidents |= {row["incident_id"]: row for row in step.incidents}
         past = [row for row in all_incidents.values() if not row["resolved_at"] or row["resolved_at"] >= now - LOOKBACK]
-        recent = [row for row in past if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
-        state = State(step.findings, recent)
+        state = State(step.findings, lately(past, chosen, now))
         progress(now)
     made.incidents = sorted(all_incidents.values(), key=lambda row: (row["opened_at"], row["incident_id"]))
     return made
-
-
-def rehearsable(settings: Settings) -> Settings:
-    """The settings without what cannot be rehearsed."""
-    off = {name: Rule(enabled=False) for name in READY_RULES if rules.kind(name).now_only}
-    return settings.model_copy(update={"rules": {**settings.rules, **off}})

@@ -6,12 +6,10 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from monitoring_platform.config import Maintenance, QuietHours, instant
+from monitoring_platform.config import WEEKDAYS, Maintenance, QuietHours, instant
 
 if TYPE_CHECKING:
     from monitoring_platform.health.rules import Pipeline
-
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def local_instant(day: date, at: time, zone: str) -> datetime:
@@ -45,7 +43,7 @@ def is_between(at: datetime, start: time, end: time, zone: str) -> bool:
 
 def in_maintenance(entry: Maintenance, zone: str, pipeline: Pipeline, at: datetime) -> bool:
     """Whether trouble of the pipeline that begins at this instant is expected."""
-    if not entry.fits(*pipeline[:2], pipeline.tags):
+    if not pipeline.suits(entry):
         return False
     zone = entry.time_zone or zone
     if entry.start is not None and entry.end is not None:
@@ -57,7 +55,7 @@ def in_maintenance(entry: Maintenance, zone: str, pipeline: Pipeline, at: dateti
     local = at.astimezone(ZoneInfo(zone))
     is_after_midnight = entry.from_time >= entry.to_time and local.time() < entry.to_time
     day = local.date() - timedelta(days=1) if is_after_midnight else local.date()
-    return _DAYS[day.weekday()] in entry.weekdays
+    return WEEKDAYS[day.weekday()] in entry.weekdays
 
 
 def end_of_quiet(entry: QuietHours, zone: str, at: datetime) -> datetime:

@@ -12,12 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import orjson
 
-from monitoring_platform.config import Rule, Settings
+from monitoring_platform.config import Rule, Settings, matches
 from monitoring_platform.health.calendars import in_maintenance
 from monitoring_platform.health.rules import RANK, Evaluation, Found, Pipeline, kind
 
@@ -49,9 +48,15 @@ class Step:
     results: list[Row]
 
 
+def lately(incidents: Iterable[Row], settings: Settings, now: datetime) -> list[Row]:
+    """Of incidents those that are open, or that trouble would come back to."""
+    reopen = timedelta(hours=settings.notifications.reopen_hours)
+    return [row for row in incidents if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
+
+
 def fingerprint(found: Found) -> str:
     """The same for the same trouble at another time: the rule, and its cause or else the pipeline."""
-    return _digest(found.rule, found.cause if found.cause is not None else "\0" + found.pipeline_id)
+    return digest(found.rule, found.cause if found.cause is not None else "\0" + found.pipeline_id)
 
 
 def step(
@@ -105,7 +110,7 @@ def _findings(
             continue
         key = (found.rule, found.pipeline_id, found.subject)
         earlier = before.get(key)
-        rule = settings.rules.get(found.rule, Rule())
+        rule = settings.rule(found.rule)
         row = {
             "rule": found.rule,
             "pipeline_id": found.pipeline_id,
@@ -133,8 +138,7 @@ def _state(row: Row, rule: Rule, pipeline: Pipeline, settings: Settings, now: da
     if any(in_maintenance(entry, settings.time_zone, pipeline, min(began, now)) for entry in settings.maintenance):
         return "maintenance"
     for snooze in settings.snoozes:
-        is_meant = any(fnmatchcase(row["rule"], glob) for glob in snooze.rules)
-        if is_meant and now < snooze.ends and snooze.fits(*pipeline[:2], pipeline.tags):
+        if now < snooze.ends and matches(snooze.rules, row["rule"]) and pipeline.suits(snooze):
             return "snoozed"
     if row["cycles"] < rule.for_cycles or now - row["first_found_at"] < timedelta(minutes=rule.for_minutes):
         return "pending"
@@ -217,7 +221,7 @@ class _Machine:
         self.changed: dict[str, Row] = {}
         self.events: list[Row] = []
         self._by_fingerprint: dict[str, Row] = {}
-        for row in sorted(state.incidents, key=lambda row: row["opened_at"]):
+        for row in sorted(lately(state.incidents, settings, now), key=lambda row: row["opened_at"]):
             self._by_fingerprint[row["fingerprint"]] = dict(row)
 
     def found(self, key: str, rows: list[Row]) -> None:
@@ -225,20 +229,14 @@ class _Machine:
         own = [row for row in rows if row["fingerprint"] == key]
         telling = [row for row in own if row["state"] == "open"]
         incident = self._by_fingerprint.get(key)
-        if incident is not None and incident["resolved_at"] is not None:
-            back = self.now - incident["resolved_at"] <= timedelta(hours=self.settings.notifications.reopen_hours)
-            if not back:
-                incident = None
-            elif telling:
-                self._reopen(incident, telling)
-        if incident is None:
-            if not telling:
-                return
-            incident = self._open(key, telling)
-        elif incident["resolved_at"] is None:
-            self._go_on(incident, telling)
-        else:
+        if not telling and (incident is None or incident["resolved_at"] is not None):
             return
+        if incident is None:
+            incident = self._open(key, telling)
+        else:
+            if incident["resolved_at"] is not None:
+                self._reopen(incident, telling)
+            self._go_on(incident, telling)
         for row in rows:
             if row["state"] in ("open", "folded"):
                 row["incident_id"] = incident["incident_id"]
@@ -250,7 +248,7 @@ class _Machine:
     def _open(self, key: str, telling: list[Row]) -> Row:
         first = _worst(telling)
         incident = {
-            "incident_id": _digest(key, self.now.isoformat()),
+            "incident_id": digest(key, self.now.isoformat()),
             "fingerprint": key,
             "rule": first["rule"],
             "title": _title(telling),
@@ -280,9 +278,8 @@ class _Machine:
         if not telling:
             return
         before = incident["severity"], set(incident["pipeline_ids"])
-        rule = self.settings.rules.get(incident["rule"], Rule())
         severity = max((incident["severity"], _worst(telling)["severity"]), key=lambda name: RANK[name])
-        limit = rule.escalate_after_minutes
+        limit = self.settings.rule(incident["rule"]).escalate_after_minutes
         if limit is not None and self.now - incident["opened_at"] >= timedelta(minutes=limit):
             severity = "error"
         incident |= self._concerned(telling, incident["pipeline_ids"])
@@ -362,5 +359,6 @@ def _json(value: Any) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_UTC_Z).decode()
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
+    """An identity made of texts: the same for the same ones."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from monitoring_platform.config import Settings
+from monitoring_platform.cycle.context import keep
 from monitoring_platform.health import rules, slo
 from monitoring_platform.health.history import LOOKBACK, History
-from monitoring_platform.health.incidents import State, Step, step
-from monitoring_platform.marts.refresh import write_difference
+from monitoring_platform.health.incidents import State, Step, lately, step
 from monitoring_platform.marts.tables.health import FINDINGS, INCIDENT_EVENTS, INCIDENTS, RULE_RESULTS, TABLES
-from monitoring_platform.warehouse.contracts import Table
 from monitoring_platform.warehouse.store import Warehouse
 
 UPSTREAM = """
@@ -44,16 +43,15 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     names = rules.names(settings)
     queries = [*rules.queries(settings, names), *slo.queries(), UPSTREAM, "pipelines incidents findings"]
     history = History(warehouse, queries, now)
-    reopen = timedelta(hours=settings.notifications.reopen_hours)
     con = history.con
-    old = con.execute(
+    incidents = con.execute(
         "SELECT * FROM incidents WHERE resolved_at IS NULL OR resolved_at >= $since", {"since": now - LOOKBACK}
-    ).to_arrow_table()
-    recent = [row for row in old.to_pylist() if row["resolved_at"] is None or now - row["resolved_at"] <= reopen]
+    )
+    recent = lately(incidents.to_arrow_table().to_pylist(), settings, now)
     findings = con.execute("SELECT * FROM findings").to_arrow_table().to_pylist()
     made = judge(con, settings, State(findings, recent), now, _unread(con), names)
     slo.write(warehouse, con)
-    _write(warehouse, made, old)
+    _write(warehouse, made)
     return Watched(made.findings, made.events, made.results)
 
 
@@ -85,20 +83,9 @@ def _unread(con: duckdb.DuckDBPyConnection) -> frozenset[str]:
     return frozenset(row[0] for row in rows)
 
 
-def _write(warehouse: Warehouse, made: Step, old: pa.Table) -> None:
+def _write(warehouse: Warehouse, made: Step) -> None:
     """Events before incidents: a kill between them makes the next evaluation write the same ones again."""
-    events = pa.Table.from_pylist(made.events, INCIDENT_EVENTS.schema)
-    if events.num_rows:
-        write_difference(warehouse, INCIDENT_EVENTS, events, _same_keys(warehouse, INCIDENT_EVENTS, events))
-    if made.incidents:
-        changed = pa.Table.from_pylist(made.incidents, INCIDENTS.schema)
-        before = old.cast(INCIDENTS.schema).filter(
-            pa.compute.is_in(old["incident_id"].cast(pa.string()), changed["incident_id"].combine_chunks())
-        )
-        write_difference(warehouse, INCIDENTS, changed, before)
+    keep(warehouse, INCIDENT_EVENTS, pa.Table.from_pylist(made.events, INCIDENT_EVENTS.schema))
+    keep(warehouse, INCIDENTS, pa.Table.from_pylist(made.incidents, INCIDENTS.schema))
     warehouse.replace_rows(FINDINGS, pa.Table.from_pylist(made.findings, FINDINGS.schema))
     warehouse.replace_rows(RULE_RESULTS, pa.Table.from_pylist(made.results, RULE_RESULTS.schema))
-
-
-def _same_keys(warehouse: Warehouse, table: Table, rows: pa.Table) -> pa.Table:
-    return warehouse.stored(table, None, rows.select(list(table.keys)))

@@ -341,7 +341,7 @@ class Refresher:
         key = (name, since, tuple(pipelines.to_pylist()))
         with self._once:
             if key not in self._inputs:
-                window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
+                window = _window(name)
                 begin = (window, since) if window and since else None
                 self._inputs[key] = self._warehouse.stored(table, None, _column(pipelines), since=begin, or_null=True)
         self._show(name, key, partial(_frame, self._warehouse, self._inputs[key]))
@@ -474,10 +474,15 @@ def _view(warehouse: Warehouse, name: str, pipelines: pa.Array, since: datetime 
     rows = warehouse.read(STOCK[name])
     if len(pipelines) <= _MANY_PIPELINES and "pipeline_id" in STOCK[name].schema.names:
         rows = rows.where(col("pipeline_id").isin(pipelines.to_pylist()))  # bound, never SQL: ids come from logs
-    window = BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
+    window = _window(name)
     if since is not None and window:
         rows = rows.where(f"{window} >= TIMESTAMP'{since:%Y-%m-%d %H:%M:%S}Z' OR {window} IS NULL")
     return rows
+
+
+def _window(name: str) -> str | None:
+    """The time by which rows of an input are told apart."""
+    return BY_NAME[name].window if name in BY_NAME else CONTEXT.get(name)
 
 
 def _since(mart: Mart, cutoff: datetime) -> Any:

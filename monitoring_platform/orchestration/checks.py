@@ -14,7 +14,7 @@ _SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.
 
 
 class CheckConfig(dg.Config):
-    """What the checks are told."""
+    """What checks and rules are told."""
 
     now: str | None = None
     """The time that counts as now, ISO 8601; none given: the system's clock."""

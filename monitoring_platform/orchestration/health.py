@@ -11,24 +11,17 @@ import orjson
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.health import rules
+from monitoring_platform.health.checks import OFFENDERS_SHOWN
 from monitoring_platform.health.notify.delivering import notify
 from monitoring_platform.health.watch import Watched, watch
 from monitoring_platform.marts.registry import MARTS
 from monitoring_platform.marts.tables.health import FINDINGS, INCIDENTS, SLO_STATUS
 from monitoring_platform.orchestration.assets import column_schema, table_metadata, writing
-from monitoring_platform.orchestration.checks import offenders
+from monitoring_platform.orchestration.checks import CheckConfig, offenders
 from monitoring_platform.orchestration.resources import Platform
 
 _log = logging.getLogger("monitoring_platform")
 TABLES = (FINDINGS, INCIDENTS, SLO_STATUS)
-_SHOWN = 50
-
-
-class HealthConfig(dg.Config):
-    """What an evaluation is told."""
-
-    now: str | None = None
-    """The time that counts as now, ISO 8601; none given: the system's clock."""
 
 
 def make_health(settings: Settings) -> dg.AssetsDefinition:
@@ -53,7 +46,7 @@ def make_health(settings: Settings) -> dg.AssetsDefinition:
             for name in names
         ],
     )
-    def health(config: HealthConfig, platform: Platform) -> Iterator[dg.MaterializeResult[Any]]:
+    def health(config: CheckConfig, platform: Platform) -> Iterator[dg.MaterializeResult[Any]]:
         """All rules on the tables as known now; what one finds is a failed check, never a failed run."""
         warehouse, now = platform.warehouse(), clock(config.now)
         with writing(warehouse):
@@ -76,16 +69,15 @@ def _results(watched: Watched) -> Iterator[dg.AssetCheckResult]:
     for row in watched.findings:
         found[row["rule"]].append(row)
     for result in watched.results:
-        rows = [_shown(row) for row in found[result["rule"]]]
-        if result["error"] is not None:
-            rows = [{"could_not_be_evaluated": result["error"]}]
-        is_bad = any(row.get("severity", "error") == "error" for row in rows)
+        rows, error = found[result["rule"]], result["error"]
+        is_bad = error is not None or any(row["severity"] == "error" for row in rows)
+        shown = [{"could_not_be_evaluated": error}] if error else [_shown(row) for row in rows[:OFFENDERS_SHOWN]]
         yield dg.AssetCheckResult(
             check_name=result["rule"],
             asset_key=INCIDENTS.name,
-            passed=not rows,
+            passed=not shown,
             severity=dg.AssetCheckSeverity.ERROR if is_bad else dg.AssetCheckSeverity.WARN,
-            metadata=offenders(len(rows), rows[:_SHOWN]),
+            metadata=offenders(1 if error else len(rows), shown),
         )
 
 

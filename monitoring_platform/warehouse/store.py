@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import pyarrow as pa
 
@@ -102,9 +102,7 @@ class Warehouse(ABC):
         """Exclusive right to write, held by the process: a kill frees it. Calls `waiting` once if it must wait."""
         self._home.mkdir(parents=True, exist_ok=True)
         with open(self._home / ".lock", "w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _taken(handle):
                 waiting()
                 fcntl.flock(handle, fcntl.LOCK_EX)
             try:
@@ -116,12 +114,9 @@ class Warehouse(ABC):
         """Whether some process of this machine holds the lock now."""
         try:
             with open(self._home / ".lock", "w") as handle:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return not _taken(handle)
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
-        return False
 
     @contextmanager
     def turn(self, work: str) -> Iterator[bool]:
@@ -131,12 +126,7 @@ class Warehouse(ABC):
         """
         self._home.mkdir(parents=True, exist_ok=True)
         with open(self._home / f".{work}", "w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+            yield _taken(handle)
 
     @abstractmethod
     def _clear(self) -> None:
@@ -353,6 +343,15 @@ def framed(spark: SparkSession, rows: pa.Table) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return spark.createDataFrame([], from_arrow_schema(rows.schema))
+
+
+def _taken(handle: TextIO) -> bool:
+    """Take the lock of an open file, which goes with its closing; False if another process has it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def described(table: Table) -> pa.Schema:

@@ -402,10 +402,12 @@ def test_a_missing_grant_is_named_and_stops_nothing(
     assert found(site, "sources_reachable", NOW).passed
 
 
-# ---- what reviews found ----
+# ---- hard cases of money, jobs and owners ----
 
 
-def price_at_one(workspace: Workspace) -> None:
+def price_at_one(workspace: Workspace, monitor: Principal) -> None:
+    """Usage and prices may be read, and a unit costs 1."""
+    grant_billing(workspace, monitor)
     start = datetime(2025, 1, 1, tzinfo=timezone.utc)
     pricing = {"default": Decimal(1), "effective_list": {"default": Decimal(1)}}
     workspace.price(sku_name="DLT", price_start_time=start, pricing=pricing)
@@ -415,8 +417,7 @@ def test_a_week_in_which_no_watched_pipeline_is_billed(
     workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
 ) -> None:
     """R-PEER-11 usage of tables of Databricks SQL counts in that week too."""
-    grant_billing(workspace, monitor)
-    price_at_one(workspace)
+    price_at_one(workspace, monitor)
     bill(workspace, "1", "1", pipeline_id="p", update_id="u")
     bill(workspace, "2", "2", pipeline_id="mv", update_id="x")
     site = site_of("costs: {enabled: true}\n")
@@ -432,8 +433,7 @@ def test_an_older_log_that_comes_later(
     workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
 ) -> None:
     """R-COST-01 usage from the time of its updates is read then."""
-    grant_billing(workspace, monitor)
-    price_at_one(workspace)
+    price_at_one(workspace, monitor)
     bill(workspace, "1", "1", pipeline_id="p", update_id="u")
     old = NOW - 1440 * HOUR
     bill(workspace, "old", "8", at=old, pipeline_id="q", update_id="v")
@@ -483,9 +483,8 @@ def test_faults_while_context_is_read(
 ) -> None:
     """Every third call fails in another way: nothing is lost and nothing doubled in the end."""
     monkeypatch.setattr(RealClock, "sleep", lambda self, seconds: time.sleep(seconds / 50))
-    grant_billing(workspace, monitor)
     grant_timeline(workspace, monitor)
-    price_at_one(workspace)
+    price_at_one(workspace, monitor)
     job = workspace.job(7, "nightly")
     for number in range(20):
         bill(workspace, f"b{number:02}", "1", at=START, pipeline_id="p", update_id="u")
@@ -531,8 +530,7 @@ def test_costs_become_final(
     workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
 ) -> None:
     """R-NEW-08 provisional while billing may still say more, then not."""
-    grant_billing(workspace, monitor)
-    price_at_one(workspace)
+    price_at_one(workspace, monitor)
     bill(workspace, "1", "1", pipeline_id="p", update_id="u")
     site = site_of("costs: {enabled: true}\n")
     site.cycle(NOW)

@@ -20,13 +20,6 @@ T0 = datetime(2026, 3, 2, 6, tzinfo=timezone.utc)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
-    made = Past(tmp_path)
-    made.pipeline()
-    return made
-
-
 def runs(past: Past, at: datetime, since: datetime | None = None) -> list[tuple[Any, ...]]:
     history = past.history(at, since=since)
     con = history.at(at) if since else history.con

@@ -17,13 +17,6 @@ MONDAY = datetime(2026, 3, 2, 6, tzinfo=timezone.utc)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-@pytest.fixture
-def past(tmp_path: Path) -> Past:
-    made = Past(tmp_path)
-    made.pipeline()
-    return made
-
-
 def daily(past: Past, days: int, minutes: float = 10, **other: object) -> None:
     """A run a day at 6:00 on the days before MONDAY; every second one takes a minute longer."""
     for ago in range(days, 0, -1):

@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from monitoring_platform.config import Digest
-from monitoring_platform.config.health import WEEKDAYS
+from monitoring_platform.config import WEEKDAYS, Digest
 from monitoring_platform.health.calendars import local_instant
 from monitoring_platform.health.notify.messages import Message, duration, moment
 from monitoring_platform.health.notify.planning import delivery

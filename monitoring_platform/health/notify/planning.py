@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from typing import Any
 
-from monitoring_platform.config import Notifications, Settings
+from monitoring_platform.config import Notifications, Settings, matches
 from monitoring_platform.health.calendars import end_of_quiet
+from monitoring_platform.health.incidents import digest
 from monitoring_platform.health.notify import messages
 from monitoring_platform.health.notify.messages import Message
 
@@ -53,9 +52,9 @@ def routed(event: Row, tags: Mapping[str, dict[str, str]], notifications: Notifi
             continue
         if event["severity"] == "info" and not route.severities:
             continue
-        if route.owners and not any(fnmatchcase(event["owner"] or "", glob) for glob in route.owners):
+        if route.owners and not matches(route.owners, event["owner"] or ""):
             continue
-        if route.rules and not any(fnmatchcase(event["rule"], glob) for glob in route.rules):
+        if route.rules and not matches(route.rules, event["rule"]):
             continue
         if any(route.fits(key, event["names"].get(key), tags.get(key, {})) for key in event["pipeline_ids"]):
             found |= dict.fromkeys(route.channels)
@@ -97,9 +96,8 @@ def delivery(
     """A row of `alert_deliveries`. Without an incident the `subject` (run, day) tells one from another."""
     about = incident_id or subject or ""
     when = at.astimezone(timezone.utc).isoformat() if incident_id else ""
-    identity = "\x1f".join((about, transition, when, channel))
     return {
-        "delivery_id": hashlib.sha256(identity.encode()).hexdigest()[:16],
+        "delivery_id": digest(about, transition, when, channel),
         "incident_id": incident_id,
         "transition": transition,
         "transition_at": at,

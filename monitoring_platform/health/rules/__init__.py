@@ -12,12 +12,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
-from monitoring_platform.config import READY_RULES, UNSTABLE_RULES, Rule, Settings, Severity
+from monitoring_platform.config import READY_RULES, UNSTABLE_RULES, Chosen, Rule, Settings, Severity
 from monitoring_platform.warehouse.duck import hold
 
 RANK: dict[str, int] = {"info": 0, "warning": 1, "error": 2}
@@ -95,6 +96,10 @@ class Pipeline(NamedTuple):
     owner: str | None
     tags: dict[str, str]
 
+    def suits(self, entry: Chosen) -> bool:
+        """Whether an entry of the configuration is about it."""
+        return entry.fits(self.pipeline_id, self.name, self.tags)
+
 
 def pipelines(con: duckdb.DuckDBPyConnection) -> list[Pipeline]:
     """All pipelines of the ledger that are watched."""
@@ -113,10 +118,8 @@ def names(settings: Settings) -> list[str]:
 
 def is_on(settings: Settings, name: str) -> bool:
     """Whether the rule opens incidents at all."""
-    rule = settings.rules.get(name, Rule())
-    if rule.enabled is None:
-        return name not in UNSTABLE_RULES
-    return rule.enabled
+    enabled = settings.rule(name).enabled
+    return name not in UNSTABLE_RULES if enabled is None else enabled
 
 
 def kind(name: str) -> Kind:
@@ -125,35 +128,32 @@ def kind(name: str) -> Kind:
 
 
 @cache
-def sql_of(name: str) -> str:
-    """The SQL of a ready-made rule."""
-    return (files(__package__) / f"{name}.sql").read_text(encoding="utf-8")
+def _shipped(path: str) -> str:
+    return (files(__package__) / f"{path}.sql").read_text(encoding="utf-8")
+
+
+def sql_of(settings: Settings, name: str) -> str:
+    """The SQL of a rule, ready-made or one's own."""
+    return settings.rule(name).sql or _shipped(name)
 
 
 def description(name: str, settings: Settings) -> str:
     """What a rule finds, in words."""
-    own = settings.rules.get(name)
-    if own is not None and own.sql is not None:
+    own = settings.rule(name)
+    if own.sql is not None:
         return own.description or "A rule of one's own."
-    lines = sql_of(name).splitlines()
-    return " ".join(line[3:] for line in lines[: next(i for i, line in enumerate(lines) if not line.startswith("--"))])
+    return " ".join(line[3:] for line in takewhile(lambda line: line.startswith("--"), _shipped(name).splitlines()))
 
 
 def queries(settings: Settings, rules: Iterable[str]) -> list[str]:
     """The SQL of these rules, and of the views that rules share."""
-    own = {name: rule.sql for name, rule in settings.rules.items() if rule.sql is not None}
-    return [*map(_view, _VIEWS), *(own.get(name) or sql_of(name) for name in rules)]
-
-
-@cache
-def _view(name: str) -> str:
-    return (files(__package__) / "views" / f"{name}.sql").read_text(encoding="utf-8")
+    return [*(_shipped(f"views/{name}") for name in _VIEWS), *(sql_of(settings, name) for name in rules)]
 
 
 def prepare(con: duckdb.DuckDBPyConnection) -> None:
     """The tables that rules share, for the time that the tables of the connection show. Each is read more than once."""
     for name in _VIEWS:
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_view(name)}")
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_shipped(f'views/{name}')}")
 
 
 def evaluate(
@@ -166,7 +166,7 @@ def evaluate(
 def _evaluated(
     con: duckdb.DuckDBPyConnection, settings: Settings, watched: Sequence[Pipeline], name: str
 ) -> Evaluation:
-    rule = settings.rules.get(name, Rule())
+    rule = settings.rule(name)
     on = {pipeline.pipeline_id: _settings(rule, name, pipeline) for pipeline in watched}
     on = {key: found for key, found in on.items() if found is not None}
     limits: dict[str, list[Any]] = {"pipeline_id": list(on)}
@@ -174,7 +174,7 @@ def _evaluated(
         limits[limit] = [found[1][limit] for found in on.values() if found]
     hold(con, "limits", pa.table({key: pa.array(values, _kind(key)) for key, values in limits.items()}))
     try:
-        rows = con.execute(rule.sql or sql_of(name)).to_arrow_table().to_pylist()
+        rows = con.execute(sql_of(settings, name)).to_arrow_table().to_pylist()
     except duckdb.Error as error:
         return Evaluation(name, [], str(error).splitlines()[0])
     found = []
@@ -206,7 +206,7 @@ def _settings(rule: Rule, name: str, pipeline: Pipeline) -> tuple[Severity | Non
     """Severity, if the configuration sets one, and limits of a rule for a pipeline; None = it is off for it."""
     severity, limits = rule.severity, {**READY_RULES.get(name, {}), **rule.limits}
     for override in sorted(rule.overrides, key=lambda entry: entry.nearness):
-        if not override.fits(*pipeline[:2], pipeline.tags):
+        if not pipeline.suits(override):
             continue
         if override.enabled is False:
             return None

@@ -63,7 +63,7 @@ def objectives(slos: Sequence[Slo], pipeline: Pipeline) -> Slo:
     """What is promised of a pipeline: each objective from the nearest entry that sets it."""
     found: dict[str, Any] = {}
     for entry in sorted(slos, key=lambda entry: entry.nearness):
-        if entry.fits(*pipeline[:2], pipeline.tags):
+        if pipeline.suits(entry):
             found |= {name: value for name in Slo.model_fields if (value := getattr(entry, name)) is not None}
     return _BY_DEFAULT.model_copy(update=found)
 
