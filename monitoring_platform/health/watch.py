@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -28,15 +27,7 @@ FROM newest r JOIN newest w ON w.qualified_output = r.qualified_input AND w.pipe
 """
 
 
-class Watched(NamedTuple):
-    """What one evaluation did: rows of `findings`, `incident_events` and `rule_results`."""
-
-    findings: list[dict[str, Any]]
-    events: list[dict[str, Any]]
-    results: list[dict[str, Any]]
-
-
-def watch(warehouse: Warehouse, now: datetime) -> Watched:
+def watch(warehouse: Warehouse, now: datetime) -> Step:
     """Evaluate all rules and write what follows. Redoing it at the same time changes nothing."""
     warehouse.create(TABLES)
     settings = warehouse.settings
@@ -52,7 +43,7 @@ def watch(warehouse: Warehouse, now: datetime) -> Watched:
     made = judge(con, settings, State(findings, recent), now, _unread(con), names)
     slo.write(warehouse, con)
     _write(warehouse, made)
-    return Watched(made.findings, made.events, made.results)
+    return made
 
 
 def judge(

@@ -12,8 +12,9 @@ from monitoring_platform.config import Settings
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.health import rules
 from monitoring_platform.health.checks import OFFENDERS_SHOWN
+from monitoring_platform.health.incidents import Step
 from monitoring_platform.health.notify.delivering import notify
-from monitoring_platform.health.watch import Watched, watch
+from monitoring_platform.health.watch import watch
 from monitoring_platform.marts.registry import MARTS
 from monitoring_platform.marts.tables.health import FINDINGS, INCIDENTS, SLO_STATUS
 from monitoring_platform.orchestration.assets import column_schema, table_metadata, writing
@@ -50,7 +51,7 @@ def make_health(settings: Settings) -> dg.AssetsDefinition:
         """All rules on the tables as known now; what one finds is a failed check, never a failed run."""
         warehouse, now = platform.warehouse(), clock(config.now)
         with writing(warehouse):
-            watched = watch(warehouse, now)
+            made = watch(warehouse, now)
         sent = notify(warehouse, now)  # what cannot be sent now, the sensor `alerts` or the next cycle sends
         if sent.failed:
             _log.warning("messages that could not be sent: %s", sent.failed)
@@ -58,17 +59,17 @@ def make_health(settings: Settings) -> dg.AssetsDefinition:
             yield dg.MaterializeResult(
                 asset_key=table.name,
                 metadata=table_metadata(warehouse, table),
-                check_results=list(_results(watched)) if table is INCIDENTS else None,
+                check_results=list(_results(made)) if table is INCIDENTS else None,
             )
 
     return health
 
 
-def _results(watched: Watched) -> Iterator[dg.AssetCheckResult]:
+def _results(made: Step) -> Iterator[dg.AssetCheckResult]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in watched.findings:
+    for row in made.findings:
         found[row["rule"]].append(row)
-    for result in watched.results:
+    for result in made.results:
         rows, error = found[result["rule"]], result["error"]
         is_bad = error is not None or any(row["severity"] == "error" for row in rows)
         shown = [{"could_not_be_evaluated": error}] if error else [_shown(row) for row in rows[:OFFENDERS_SHOWN]]
