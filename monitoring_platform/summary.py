@@ -20,27 +20,16 @@ if TYPE_CHECKING:  # Dagster takes seconds to import, and `status` does not need
 
 _COLOURS = {"COMPLETED": "green", "FAILED": "red", "CANCELED": "yellow", "seen": "green"}
 _TITLES = {
-    "latest_requests_succeeded": "Failed, or being retried",
-    "expectation_pass_rates": "Data quality below the threshold",
-    "rows_where_usual": "Wrote nothing where rows are usual",
     "sources_reachable": "Logs and other sources that cannot be read",
     "no_update_is_missing": "Updates that no log has",
     "no_duplicate_events": "Duplicate events",
     "nothing_missing_downstream": "Missing downstream",
-    "no_stalled_flows": "Stalled: records wait, no batch finishes",
-    "views_refresh_incrementally": "Views that are recomputed in full now",
-    "expectations_are_evaluated": "Expectations that vanished or never run",
 }
 _COLUMNS = {
-    "latest_requests_succeeded": ("pipeline_name", "trouble", "attempts", "error"),
-    "expectation_pass_rates": ("pipeline_name", "dataset", "expectation", "pass_rate_pct", "failed_records"),
-    "rows_where_usual": ("pipeline_name", "update_id", "usual_rows"),
     "sources_reachable": ("location", "error", "remedy"),
     "no_update_is_missing": ("pipeline_name", "update_id", "created_at", "state", "reason", "remedy"),
-    "no_stalled_flows": ("pipeline_name", "flow_name", "last_batch_ts", "backlog"),
-    "views_refresh_incrementally": ("pipeline_name", "flow_name", "since_ts", "extra_minutes", "reasons"),
-    "expectations_are_evaluated": ("pipeline_name", "dataset", "expectation", "state"),
 }
+_COLUMNS_OF_RULES = ("pipeline_name", "title", "since", "state", "first_error")
 
 
 def text(value: Any) -> str:
@@ -73,17 +62,22 @@ def duration(seconds: float | None) -> str:
 
 
 def print_findings(console: Console, findings: list[Finding], limit: int = 10) -> None:
-    """One block for each check that found something."""
+    """One block for each check or rule that found something."""
     for finding in findings:
         if finding.passed:
             continue
         style = "red" if finding.severity == "ERROR" else "yellow"
-        console.print(f"\n[{style} bold]{_TITLES[finding.check]}[/] ({finding.total:,})")
-        columns = _COLUMNS.get(finding.check) or tuple(finding.offenders[0])
+        title = _TITLES.get(finding.check) or escape(finding.check.replace("_", " ").capitalize())
+        console.print(f"\n[{style} bold]{title}[/] ({finding.total:,})")
+        shown = finding.offenders[:limit]
+        columns = _COLUMNS.get(finding.check) or [
+            name for name in _COLUMNS_OF_RULES if any(row.get(name) is not None for row in shown)
+        ]
+        columns = columns or tuple(shown[0])
         table = Table(box=None, pad_edge=False, show_header=True, header_style="dim")
         for column in columns:
             table.add_column(column, overflow="fold")
-        for row in finding.offenders[:limit]:
+        for row in shown:
             cells = {**row, "pipeline_name": row.get("pipeline_name") or row.get("pipeline_id")}
             table.add_row(*(text(cells.get(column)) for column in columns))
         console.print(table)
@@ -133,11 +127,12 @@ def print_cycle(console: Console, result: CycleResult) -> None:
         )
     if not read.get("events_read") and not read.get("failed") and read.get("processed") == "0/0 logs":
         console.print("nothing to read: 0 of 0 logs have news", style="dim")
-    print_findings(console, result.findings)
+    found = [*result.findings, *result.rules]
+    print_findings(console, found)
     for error in result.errors:
         console.print(f"\n[red bold]failed[/] {escape(error)}", highlight=False, soft_wrap=True)
-    if all(finding.passed for finding in result.findings) and not result.errors:
-        console.print("all checks passed", style="green")
+    if all(finding.passed for finding in found) and not result.errors:
+        console.print("all checks passed, no rule found anything", style="green")
 
 
 def print_status(console: Console, found: Overview, everything: bool) -> None:

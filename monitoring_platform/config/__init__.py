@@ -22,7 +22,6 @@ from monitoring_platform.config.health import (
 )
 from monitoring_platform.config.loader import load
 from monitoring_platform.config.model import (
-    Checks,
     Costs,
     Coverage,
     DeltaSource,
@@ -52,7 +51,6 @@ __all__ = [
     "WEEKDAYS",
     "Backlog",
     "Calendar",
-    "Checks",
     "Chosen",
     "ConfigError",
     "Costs",

@@ -347,15 +347,6 @@ class Costs(Model):
         return {"enabled": True, **value} if named else value
 
 
-class Checks(Model):
-    """Limits of the data quality checks."""
-
-    min_pass_rate_pct: Annotated[Float, Field(ge=0, le=100)] = 99.0
-    """Percentage of rows that must pass a pipeline's expectations."""
-    stalled_after_minutes: Annotated[Float, Field(gt=0)] = 60.0
-    """Minutes without a finished batch after which a flow with a backlog counts as stalled."""
-
-
 class View(Model):
     """A table of one's own, computed from the others after each cycle. It is a Dagster asset with their lineage."""
 
@@ -475,8 +466,6 @@ class Settings(Model):
     """How logs are read."""
     coverage: Coverage = Coverage()
     """When a pipeline counts as not seen."""
-    checks: Checks = Checks()
-    """Limits of the data quality checks."""
     jobs: Jobs = Jobs()
     """Jobs that start pipelines."""
     costs: Costs = Costs()

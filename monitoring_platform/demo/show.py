@@ -38,7 +38,7 @@ def show(console: Console, folder: Path, *, pipelines: int, days: int, seed: int
         f"fleet {made - started:.1f} s, cycle {result.seconds:.1f} s",
         highlight=False,
     )
-    print_findings(console, result.findings, limit=6)
+    print_findings(console, [*result.findings, *result.rules], limit=6)
     _print_verdict(console, truth, open_warehouse(settings))
     console.print(
         "\nThe broken log is planted: the run names it, and everything else is done.\n"

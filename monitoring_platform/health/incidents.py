@@ -183,13 +183,11 @@ def _began(row: Row) -> datetime:
 
 def _all_upstream(pipeline_id: str, upstream: Mapping[str, set[str]]) -> set[str]:
     seen: set[str] = set()
-    waiting = [pipeline_id]
-    while waiting:
-        for key in upstream.get(waiting.pop(), ()):
-            if key not in seen and key != pipeline_id:
-                seen.add(key)
-                waiting.append(key)
-    return seen
+    found = upstream.get(pipeline_id, set())
+    while found:
+        seen |= found
+        found = set().union(*(upstream.get(key, ()) for key in found)) - seen
+    return seen - {pipeline_id}
 
 
 def _grouped(findings: list[Row]) -> dict[str, list[Row]]:

@@ -1,4 +1,4 @@
-"""Asset checks on ledger, union and marts: each lists its offenders. None sits on the partitioned asset."""
+"""Asset checks on ledger and union: each lists its offenders. None sits on the partitioned asset."""
 
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -8,6 +8,7 @@ import dagster as dg
 
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.health.checks import CHECKS, Finding, run
+from monitoring_platform.marts.registry import MARTS
 from monitoring_platform.orchestration.resources import Platform
 
 _SEVERITY = {"WARN": dg.AssetCheckSeverity.WARN, "ERROR": dg.AssetCheckSeverity.ERROR}
@@ -22,7 +23,15 @@ class CheckConfig(dg.Config):
 
 @dg.multi_asset_check(
     name="health_checks",
-    specs=[dg.AssetCheckSpec(check.name, asset=check.table, description=check.description) for check in CHECKS],
+    specs=[
+        dg.AssetCheckSpec(
+            check.name,
+            asset=check.table,
+            description=check.description,
+            additional_deps=[mart.name for mart in MARTS if not mart.context],  # they come last
+        )
+        for check in CHECKS
+    ],
     can_subset=True,
 )
 def health_checks(

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import pyarrow as pa
@@ -267,10 +267,21 @@ class FolderWarehouse(Warehouse):
     # ---- rows that are here already ----
 
     def append_rows(self, table: Table, rows: pa.Table) -> None:
-        write_deltalake(str(self.path(table)), rows, mode="append", partition_by=list(table.partition_by) or None)
+        self._write(table, rows, "append")
 
     def overwrite_rows(self, table: Table, rows: pa.Table) -> None:
-        write_deltalake(str(self.path(table)), rows, mode="overwrite")
+        self._write(table, rows, "overwrite")
+
+    def _write(self, table: Table, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
+        opened = self.open(table)
+        write_deltalake(opened, rows, mode=mode)
+        self._keep(table, opened)
+
+    def _keep(self, table: Table, written: DeltaTable) -> None:
+        """What wrote a version knows it: it need not be opened anew."""
+        version = written.version()
+        path = self.path(table)
+        self._opened[path.name] = ((version, delta_log.commit_time(path, version)), written)
 
     def recreate(self, name: str, rows: pa.Table) -> None:
         write_deltalake(str(self.path(name)), rows, mode="overwrite", schema_mode="overwrite")
@@ -283,20 +294,20 @@ class FolderWarehouse(Warehouse):
             ]
         )
         columns = {f"`{name}`": f"s.`{name}`" for name in table.schema.names}
+        opened = self.open(table)
         (
-            self._merger(table, source, table.keys)
+            _merger(opened, source, table.keys)
             .when_matched_delete(predicate="s._gone")
             .when_matched_update(columns)
             .when_not_matched_insert(columns, predicate="NOT s._gone")
             .execute()
         )
+        self._keep(table, opened)
 
     def remove(self, table: Table, wanted: pa.Table) -> None:
-        self._merger(table, wanted, wanted.column_names).when_matched_delete().execute()
-
-    def _merger(self, table: Table, source: pa.Table, keys: Iterable[str]) -> Any:
-        same = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
-        return self.open(table).merge(source, predicate=same, source_alias="s", target_alias="t")
+        opened = self.open(table)
+        _merger(opened, wanted, wanted.column_names).when_matched_delete().execute()
+        self._keep(table, opened)
 
     # ---- maintenance ----
 
@@ -327,6 +338,11 @@ class FolderWarehouse(Warehouse):
                         partition_filters=[("event_date", "=", str(day))],
                         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_ROW_GROUP),
                     )
+
+
+def _merger(table: DeltaTable, source: pa.Table, keys: Iterable[str]) -> Any:
+    same = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
+    return table.merge(source, predicate=same, source_alias="s", target_alias="t")
 
 
 def _mark_of(opened: DeltaTable) -> Mark:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Site, event, flow, state
+from monitoring_platform.health.watch import watch
+from tests.conftest import NOW, Site, event, flow, state
 
 CLI = Path(sys.executable).with_name("monitoring-platform")
 
@@ -24,11 +25,12 @@ def run(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def filled(site: Site) -> Site:
-    """One pipeline that failed, one that is fine, after one cycle in this process."""
+    """One pipeline that failed, one that is fine, after one cycle."""
     site.write(
         "a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"), state("x", 0, "COMPLETED", pipeline_id="q")
     )
     site.cycle()
+    watch(site.warehouse, NOW)
     return site
 
 
@@ -39,7 +41,7 @@ def test_run_status_and_files(site: Site) -> None:
     assert first.returncode == 0, first.stderr
     result = json.loads(first.stdout)
     assert result["steps"]["all_pipelines_event_log"]["events_new"] == 2
-    failing = next(f for f in result["findings"] if f["check"] == "latest_requests_succeeded")
+    failing = next(f for f in result["rules"] if f["check"] == "request_failed")
     assert (failing["total"], failing["offenders"][0]["pipeline_id"]) == (1, "p")
     assert (site.folder / "warehouse.dagster" / "dagster.yaml").exists()
 
@@ -104,10 +106,10 @@ def test_status(filled: Site) -> None:
     """R-RUN-04: who needs attention, each pipeline's latest run; text and JSON."""
     text = run(filled, "status", "--all")
     assert text.returncode == 0, text.stderr
-    assert "Failed, or being retried" in text.stdout
+    assert "Request failed" in text.stdout
     found = json.loads(run(filled, "status", "--json").stdout)
     assert {p["pipeline_id"]: p["latest_status"] for p in found["pipelines"]} == {"p": "FAILED", "q": "COMPLETED"}
-    assert [f["check"] for f in found["attention"]] == ["latest_requests_succeeded"]
+    assert [(f["check"], f["severity"], f["total"]) for f in found["attention"]] == [("request_failed", "ERROR", 1)]
 
 
 def test_validate_writes_nothing_and_lists_each_log(site: Site) -> None:
@@ -169,13 +171,12 @@ def test_a_stalled_flow_is_flagged(site: Site) -> None:
         ),
         flow("u", 2 * 86_400 + 600, "silent", {"status": "RUNNING"}, **origin),
     )  # fmt: skip
-    assert run(site, "run", "--now", "2026-01-03T12:00:00Z").returncode == 0
 
     def stalled(now: str) -> list[str]:
-        found = json.loads(run(site, "status", "--now", now, "--json").stdout)["attention"]
-        return [row["flow_name"] for one in found if one["check"] == "no_stalled_flows" for row in one["offenders"]]
+        found = json.loads(run(site, "run", "--now", now, "--json").stdout)["rules"]
+        return [row["subject"] for one in found if one["check"] == "flow_stalled" for row in one["offenders"]]
 
-    assert stalled("2026-01-03T00:30:00Z") == []
+    assert stalled("2026-01-03T01:05:00Z") == []
     assert stalled("2026-01-03T12:00:00Z") == ["busy"]
     assert [row["rows_written"] for row in sorted(site.rows("daily_trends"), key=lambda r: r["day"])] == [5, 5, 5]
     assert site.row("flow_liveness", flow_name="silent")["state"] == "unknown"

@@ -4,7 +4,6 @@ import pytest
 from pydantic import BaseModel
 
 from monitoring_platform.config import (
-    Checks,
     ConfigError,
     Coverage,
     DeltaSource,
@@ -81,7 +80,6 @@ def test_minimal_form(tmp_path: Path) -> None:
     assert settings.pipelines == Pipelines(include=("*",), exclude=(), settings=())
     assert settings.ingest == Ingest(max_concurrent_streams=10, batch_events=100_000, landing_retention_days=7)
     assert settings.coverage == Coverage(stale_after_hours=48.0)
-    assert settings.checks == Checks(min_pass_rate_pct=99.0)
     assert settings.schedule == Schedule(
         sensor=True, sensor_interval_seconds=60, safety_net_cron="0 * * * *", enabled=True
     )
@@ -190,7 +188,7 @@ pipelines:
 
 def test_every_field_is_described_in_one_line() -> None:
     models: list[type[BaseModel]] = [
-        *(Settings, Warehouse, Engine, FilesSource, DeltaSource, Pipelines, Ingest, Coverage, Checks, Schedule),
+        *(Settings, Warehouse, Engine, FilesSource, DeltaSource, Pipelines, Ingest, Coverage, Schedule),
         *(Redaction, LakehousePlumber),
     ]
     descriptions = [info.description or "" for model in models for info in model.model_fields.values()]
@@ -283,8 +281,7 @@ coverage: {stale_after_hours: "${S}"}
 pipelines: "${S}"
 schedule: {sensor: "${S}", safety_net_cron: "${S}"}
 redaction: {persons: "${S}"}
-checks:
-  min_pass_rate_pct: ${DATE}
+jobs: {lookback_hours: "${DATE}"}
 """
     with pytest.raises(ConfigError) as error:
         settings_from(text, S=SECRET, DATE="2024-99-99")
@@ -303,7 +300,7 @@ checks:
         "schedule.safety_net_cron",
         "schedule.sensor",
         "redaction.persons",
-        "checks.min_pass_rate_pct",
+        "jobs.lookback_hours",
     ]
 
 
@@ -349,9 +346,6 @@ ingest:
   landing_retention_days: 7
 coverage:
   stale_after_hours: 48.0
-checks:
-  min_pass_rate_pct: 99.0
-  stalled_after_minutes: 60.0
 jobs:
   enabled: false
   lookback_hours: 168.0
@@ -476,7 +470,7 @@ frobnicate: 1
         "m.yaml:8: ingest.landing_retention_days: must be a whole number of at least 1",
         (
             "m.yaml:9: frobnicate: unknown key 'frobnicate'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
+            "pipelines, ingest, coverage, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
             "maintenance, snoozes, notifications, time_zone, tags"
         ),
     ]
@@ -486,7 +480,7 @@ def test_computed_settings_are_no_keys() -> None:
     assert problems(BASE + "config_path: x\n") == [
         (
             "m.yaml:3: config_path: unknown key 'config_path'. Valid keys: warehouse, engine, sources, lakehouse_plumber, "
-            "pipelines, ingest, coverage, checks, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
+            "pipelines, ingest, coverage, jobs, costs, views, schedule, remote, redaction, calendars, slos, rules, "
             "maintenance, snoozes, notifications, time_zone, tags"
         )
     ]
@@ -555,7 +549,6 @@ def test_names_of_sources_are_unique() -> None:
         ("coverage: {stale_after_hours: 0}", "coverage.stale_after_hours: must be a number greater than 0"),
         ("coverage: {stale_after_hours: true}", "coverage.stale_after_hours: must be a number greater than 0"),
         ("coverage: {stale_after_hours: .inf}", "coverage.stale_after_hours: must be a number greater than 0"),
-        ("checks: {min_pass_rate_pct: 100.1}", "checks.min_pass_rate_pct: must be a number from 0 to 100"),
         (
             "schedule: {sensor_interval_seconds: 9}",
             "schedule.sensor_interval_seconds: must be a whole number of at least 10",

@@ -266,13 +266,20 @@ def test_views_that_are_recomputed(past: Past) -> None:
 
 
 def test_an_expectation_that_is_lost(past: Past) -> None:
+    """Logs spell a dataset in three ways; one that has a new name is not lost, one of a dataset without rows neither."""
     for day in range(6):
         update = past.run(MONDAY + day * DAY, 5)
-        past.add("flow_metrics", pipeline_id="p", update_id=update, flow_name="f", dataset="main.s.d")
-        for name in ("kept", "lost") if day < 4 else ("kept",):
-            past.add("expectation_results", pipeline_id="p", update_id=update, dataset="d", expectation=name)
-    assert past.found("expectation_lost", MONDAY + 4 * DAY + HOUR) == []
-    assert [one.subject for one in past.found("expectation_lost", MONDAY + 5 * DAY + HOUR)] == ["d.lost"]
+        past.add("flow_metrics", pipeline_id="p", update_id=update, flow_name="f", dataset="main.s.d", rows_written=9)
+        past.add("flow_metrics", pipeline_id="p", update_id=update, flow_name="g", dataset="main.s.e", rows_written=0)
+        never = [{"name": "never", "dataset": None, "action": "DROP"}]
+        for dataset in ("d", "e"):
+            defined = {"event_ts": MONDAY + day * DAY, "dataset": dataset, "rules": never}
+            past.add("dataset_definitions", pipeline_id="p", update_id=update, **defined)
+        for name in ("kept", "old" if day < 3 else "new", *(["lost"] if day < 4 else [])):
+            dataset = "`main`.`s`.`d`" if name != "lost" or day else "d"
+            past.add("expectation_results", pipeline_id="p", update_id=update, dataset=dataset, expectation=name)
+    found = [[one.subject for one in past.found("expectation_lost", MONDAY + day * DAY + HOUR)] for day in (1, 4, 5)]
+    assert [sorted(subjects) for subjects in found] == [[], ["d.never"], ["d.lost", "d.never"]]
 
 
 def test_costs(past: Past) -> None:

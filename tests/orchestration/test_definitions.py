@@ -145,21 +145,22 @@ def test_partition_from_the_ui(configured: Site) -> None:
 
 
 def test_a_failing_check_lists_offenders_and_does_not_fail_the_run(configured: Site) -> None:
-    """R-ALERT-08's ground: WARN for trouble in a pipeline; the true count beside the rows."""
+    """R-ALERT-08: a rule is a check, as severe as what it finds; the true count beside the rows."""
     configured.write("a.jsonl", state("1", 0, "FAILED"))
     configured.cycle()
     with dg.DagsterInstance.ephemeral() as instance:
         job = build_defs().resolve_job_def("refresh")
         result = job.execute_in_process(
-            instance=instance, run_config={"ops": {"pipelines": {"config": {"now": "2026-01-02"}}}}
+            instance=instance,
+            run_config={"ops": {name: {"config": {"now": "2026-01-02"}} for name in ("pipelines", "health")}},
         )
         assert result.success
         found = {e.check_name: e for e in result.get_asset_check_evaluations()}
-        failing = found["latest_requests_succeeded"]
-        assert (failing.passed, failing.severity) == (False, dg.AssetCheckSeverity.WARN)
+        failing = found["request_failed"]
+        assert (failing.passed, failing.severity) == (False, dg.AssetCheckSeverity.ERROR)
         assert failing.metadata["offenders_total"].value == 1
         assert failing.metadata["offenders"].value.records[0].data["pipeline_id"] == "p"
-        assert [name for name, e in found.items() if not e.passed] == ["latest_requests_succeeded"]
+        assert [name for name, e in found.items() if not e.passed] == ["request_failed"]
 
 
 def test_code_location_without_configuration(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,9 @@ def test_results_come_back(
 ) -> None:
     """Materializations with their numbers and check results with their offenders, of a failed update that it finds."""
     there = billed(make_site("there", COSTS))
-    there.write("a.jsonl", event("1", 0, "create_update", {"cause": "JOB_TASK"}), state("2", 5, "FAILED"))
+    lately = {"timestamp": datetime.now(timezone.utc).isoformat()}
+    started = event("1", 0, "create_update", {"cause": "JOB_TASK"}) | lately
+    there.write("a.jsonl", started, state("2", 5, "FAILED") | lately)
     result = launch(there)
     assert result.success, failure(result)
     told = materialized(result)
@@ -104,8 +107,8 @@ def test_results_come_back(
     assert told["pipeline_runs"]["dagster/row_count"] == 1
     checks = {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
     assert checks["no_duplicate_events"].passed
-    failing = checks["latest_requests_succeeded"]
-    assert (failing.passed, failing.severity) == (False, dg.AssetCheckSeverity.WARN)
+    failing = checks["request_failed"]
+    assert (failing.passed, failing.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert failing.metadata["offenders_total"].value == 1
     assert there.row("pipeline_runs")["status"] == "FAILED"
     submitted = next(call for call in clusters.calls if call.path.endswith("/runs/submit"))
