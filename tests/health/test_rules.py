@@ -43,6 +43,7 @@ def test_a_failed_request(past: Past) -> None:
     past.add("failures", pipeline_id="p", update_id=update, kind="failed", **failure)
     past.run(MONDAY + HOUR, 1, status="CANCELED")
     past.run(MONDAY + 2 * HOUR, None)
+    assert len(past.found("request_failed", MONDAY + 5.5 * MINUTE)) == 1  # at once: no retry was ever seen
     (found,) = past.found("request_failed", MONDAY + 3 * HOUR)
     assert (found.title, found.since, found.severity) == ("failed: E1", MONDAY + 5 * MINUTE, "error")
     assert (found.evidence["first_error"], found.evidence["update_id"]) == ("no column", update)

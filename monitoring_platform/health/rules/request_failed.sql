@@ -8,8 +8,8 @@ WITH attempts AS (
   FROM pipeline_runs WHERE run_kind = 'normal'
 ),
 retries AS (
-  SELECT pipeline_id, CASE WHEN count(next_ts) < 0.5 * count(*) THEN 0
-                           ELSE least(quantile_cont(epoch(next_ts - end_ts), 0.95) * 2 + 60, 1800) END AS wait_seconds
+  SELECT pipeline_id, CASE WHEN count(next_ts) > 0 AND count(next_ts) >= 0.5 * count(*)
+                           THEN least(quantile_cont(epoch(next_ts - end_ts), 0.95) * 2 + 60, 1800) ELSE 0 END AS wait_seconds
   FROM attempts WHERE status = 'FAILED' AND (next_ts IS NOT NULL OR NOT is_newest)
   GROUP BY GROUPING SETS ((pipeline_id), ())
 )
