@@ -29,6 +29,7 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
     schedule = settings.schedule if settings else Schedule(enabled=False)
     if settings and settings.plumber and not settings.plumber.monitoring_enabled:
         schedule = Schedule(enabled=False)
+    interval = settings.sensor_interval_seconds if settings else 15
     views = own_views(settings) if settings else []
     context = [workspace_context] if settings and settings.has_context else []
     health = [make_health(settings)] if settings else []
@@ -54,7 +55,7 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
         asset_checks=[health_checks],
         jobs=[refresh],
         sensors=[
-            make_pipeline_updates(schedule.sensor_interval_seconds, schedule.enabled and schedule.sensor),
+            make_pipeline_updates(interval, schedule.enabled and schedule.sensor),
             make_alerts(schedule.enabled),
             *make_job_messages(refresh, schedule.enabled),
         ],

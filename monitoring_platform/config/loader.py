@@ -110,8 +110,8 @@ def _explain(error: ErrorDetails) -> tuple[KeyPath, str]:
         return at, f"must be {context['expected']}"
     if kind == "string_too_short":
         return at, "must not be empty. Write a value, or remove the key"
-    if field is not None and field.annotation in (int, float):
-        expected = ("a whole number" if field.annotation is int else "a number") + _bounds(field)
+    if field is not None and (number := _number(field.annotation)):
+        expected = ("a whole number" if number is int else "a number") + _bounds(field)
     else:
         expected = _KINDS.get(kind, f"valid ({kind})")
     if error["input"] is None:
@@ -144,6 +144,14 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for inner in get_args(annotation) for model in _models(inner)]
+
+
+def _number(annotation: Any) -> type | None:
+    """The kind of number that a value must be, if it must be one and nothing else; it may be left out."""
+    if annotation in (int, float):
+        return int if annotation is int else float
+    inner = get_args(annotation)
+    return _number(get_args(inner[0])[0]) if len(inner) == 2 and inner[1] is type(None) and get_args(inner[0]) else None
 
 
 def _bounds(field: FieldInfo) -> str:

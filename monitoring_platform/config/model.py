@@ -394,8 +394,8 @@ class Schedule(Model):
 
     sensor: Bool = True
     """Look for new events and run when there are any."""
-    sensor_interval_seconds: Annotated[Int, Field(ge=10)] = 60
-    """Seconds between two looks."""
+    sensor_interval_seconds: Annotated[Int | None, Field(ge=10)] = None
+    """Seconds between two looks. By default 15; where a workspace's API is asked, 60."""
     safety_net_cron: str = "0 * * * *"
     """When to run whether or not anything new was seen."""
     enabled: Bool = True
@@ -559,6 +559,12 @@ class Settings(Model):
     def base_dir(self) -> Path:
         """The folder of the configuration file, absolute."""
         return self._file.path.parent
+
+    @property
+    def sensor_interval_seconds(self) -> int:
+        """Seconds between two looks for news: files may be looked at more often than an API may be asked."""
+        asks = any(isinstance(source, WorkspaceSource) for source in self.sources)
+        return self.schedule.sensor_interval_seconds or (60 if asks else 15)
 
     @property
     def has_context(self) -> bool:

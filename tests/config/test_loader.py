@@ -81,7 +81,7 @@ def test_minimal_form(tmp_path: Path) -> None:
     assert settings.ingest == Ingest(max_concurrent_streams=10, batch_events=100_000, landing_retention_days=7)
     assert settings.coverage == Coverage(stale_after_hours=48.0)
     assert settings.schedule == Schedule(
-        sensor=True, sensor_interval_seconds=60, safety_net_cron="0 * * * *", enabled=True
+        sensor=True, sensor_interval_seconds=None, safety_net_cron="0 * * * *", enabled=True
     )
     assert settings.redaction == Redaction(secret_references="keep", persons="keep")
     assert settings.tags == {}
@@ -354,7 +354,6 @@ costs:
 views: []
 schedule:
   sensor: true
-  sensor_interval_seconds: 60
   safety_net_cron: 0 * * * *
   enabled: true
 redaction:
