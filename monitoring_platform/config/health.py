@@ -332,7 +332,7 @@ READY_RULES: dict[str, dict[str, float]] = {
     "budget_burning": {"fast": 14.4, "slow": 6.0, "min_missed": 3.0},
     "run_slow": {"times": 2.0, "min_extra_minutes": 2.0, "min_runs": 5.0},
     "duration_growing": {"weekly_percent": 5.0, "min_runs": 3.0},
-    "rows_zero": {"min_runs": 3.0, "usual_percent": 80.0},
+    "rows_zero": {"min_runs": 3.0, "usual_percent": 90.0},
     "rows_changed": {"drop_percent": 40.0, "rise_percent": 200.0, "deviations": 4.0, "min_runs": 5.0, "min_days": 7.0},
     "pass_rate_low": {"percent": 99.0},
     "pass_rate_falling": {"deviations": 4.0, "min_records": 1000.0},

@@ -1,5 +1,5 @@
 -- A pipeline that runs at regular intervals has not begun a run for a multiple of them. One that pauses, at weekends
--- for instance, may leave out a run after its pause, as on a holiday.
+-- for instance, may leave out the runs of a day after its pause, as on a holiday.
 WITH starts AS (
   SELECT pipeline_id, start_ts, epoch(start_ts - lag(start_ts) OVER (PARTITION BY pipeline_id ORDER BY start_ts)) AS gap
   FROM requests WHERE run_kind = 'normal' AND NOT coalesce(continuous, false)
@@ -13,5 +13,5 @@ SELECT pipeline_id, last_start + to_seconds(usual_gap) AS since, last_start, rou
        round(epoch(now - last_start) / 3600, 1) AS hours_ago, runs AS compared_runs,
        format('no run for {:.1f} hours, usually every {:.1f}', epoch(now - last_start) / 3600, usual_gap / 3600) AS title
 FROM rhythm JOIN limits USING (pipeline_id) CROSS JOIN clock
-WHERE runs >= min_runs AND epoch(now - last_start) > greatest(times * usual_gap, longest_gap + 1.2 * usual_gap)
+WHERE runs >= min_runs AND epoch(now - last_start) > greatest(times * usual_gap, longest_gap + greatest(1.2 * usual_gap, CASE WHEN longest_gap > 1.5 * usual_gap THEN 26 * 3600 ELSE 0 END))
   AND NOT EXISTS (SELECT 1 FROM requests o WHERE o.pipeline_id = rhythm.pipeline_id AND o.is_open)
