@@ -35,23 +35,31 @@ def capture(folder: Path | str, name: str, storage: str, *, now: Callable[[], da
     `name` and `storage` are those of the pipeline's spec. The log is written below `folder`. One run at a time; an
     exception is recorded and goes on unchanged.
     """
-    pipeline = Pipeline(name, storage)
+    run, stop = _begun(folder, Pipeline(name, storage), now)
     try:
-        journal = Journal(Path(folder), pipeline, now)
-    except OSError as error:
-        _complain(f"this run is not recorded, nothing can be written to {folder}: {error}")
         yield
-        return
-    run = _Run(journal, pipeline)
-    with _watched(run):
-        run.begins()
-        try:
-            yield
-        except BaseException as error:
+    except BaseException as error:
+        if run:
             run.failed(error)
-            raise
-        finally:
+        raise
+    finally:
+        stop()
+        if run:
             run.ended()
+
+
+def _begun(
+    folder: Path | str, pipeline: Pipeline, now: Callable[[], datetime]
+) -> tuple[_Run | None, Callable[[], None]]:
+    """The run that is recorded from now on, and how to stop that; none if it cannot be."""
+    try:
+        run = _Run(Journal(Path(folder), pipeline, now), pipeline)
+        stop = _watch(run)
+    except Exception as error:
+        _complain(f"this run is not recorded: {type(error).__name__}: {error}")
+        return None, lambda: None
+    run.begins()
+    return run, stop
 
 
 def _complain(reason: str) -> None:
@@ -92,13 +100,13 @@ class _Run:
         self._progress("INITIALIZING", self.journal.began)
 
     @_harmless
-    def defined(self, command: Any, session: Any) -> None:
-        """A command that builds the graph was carried out."""
+    def defined(self, command: Any, session: Callable[[], Any]) -> None:
+        """A command that builds the graph was carried out; `session` gives the one that it was sent by."""
         if command.WhichOneof("command_type") == "create_dataflow_graph":
             body = command.create_dataflow_graph
             catalog, schema = body.default_catalog, body.default_database
             if not (catalog and schema):
-                row = session.sql("SELECT current_catalog(), current_database()").head()
+                row = session().sql("SELECT current_catalog(), current_database()").head()
                 catalog, schema = catalog or row[0], schema or row[1]
             self.graph, self.configuration = Graph(catalog, schema), dict(body.sql_conf)
         else:
@@ -112,9 +120,9 @@ class _Run:
             self._progress("SETTING_UP_TABLES", self.journal.now())
 
     @_harmless
-    def told(self, text: str, at: datetime) -> None:
-        """The server sent a message."""
-        said = understand(text)
+    def told(self, event: Any) -> None:
+        """The server sent a PipelineEvent: a text and a time."""
+        said, at = understand(event.message), event.timestamp.ToDatetime().replace(tzinfo=timezone.utc)
         if said.flow is None:
             if said.status:
                 self._progress(said.status, at)
@@ -150,12 +158,13 @@ class _Run:
             self._progress("COMPLETED", self.journal.now())
 
     @_harmless
-    def written(self, session: Any) -> None:
+    def written(self, session: Callable[[], Any]) -> None:
         """What reached which table. An update that has ended is told of it as well."""
         alone = [flow for flow in self.flows.values() if self._is_alone(flow)]
         wanted = {flow.target: self.began[dotted(flow.name)] for flow in alone if dotted(flow.name) in self.began}
         found: list[Written] = []
-        asking = threading.Thread(target=lambda: found.extend(rows_written(session, wanted)), daemon=True)
+        active = session()  # of this thread
+        asking = threading.Thread(target=lambda: found.extend(rows_written(active, wanted)), daemon=True)
         asking.start()
         asking.join(_PATIENCE)
         names = {flow.target: dotted(flow.name) for flow in alone}
@@ -244,19 +253,19 @@ class _Run:
         )
 
 
-@contextmanager
-def _watched(run: _Run) -> Iterator[None]:
-    """Inside, the run is told what this process and the server say to each other."""
+def _watch(run: _Run) -> Callable[[], None]:
+    """From now on the run is told what this process and the server say to each other, until what is given is called."""
     from pyspark.sql.connect.client import SparkConnectClient
     from pyspark.sql.connect.session import SparkSession
 
+    session = SparkSession.getActiveSession
     execute, iterate = SparkConnectClient.execute_command, SparkConnectClient.execute_command_as_iterator
 
     @wraps(execute)
     def executed(client: Any, command: Any, *arguments: Any, **options: Any) -> Any:
         result = execute(client, command, *arguments, **options)
         if command.HasField("pipeline_command"):
-            run.defined(command.pipeline_command, SparkSession.getActiveSession())
+            run.defined(command.pipeline_command, session)
         return result
 
     @wraps(iterate)
@@ -268,20 +277,19 @@ def _watched(run: _Run) -> Iterator[None]:
         run.starts(command.pipeline_command.start_run)
         try:
             for result in results:
-                if told := result.get("pipeline_event_result"):
-                    at = told.event.timestamp.ToDatetime().replace(tzinfo=timezone.utc)
-                    run.told(told.event.message, at)
+                if "pipeline_event_result" in result:
+                    run.told(result["pipeline_event_result"].event)
                 yield result
         except Exception as error:
             run.failed(error)
-            run.written(SparkSession.getActiveSession())
+            run.written(session)
             raise
         run.succeeded()
-        run.written(SparkSession.getActiveSession())
+        run.written(session)
 
-    client_class: Any = SparkConnectClient
-    client_class.execute_command, client_class.execute_command_as_iterator = executed, iterated
-    try:
-        yield
-    finally:
-        client_class.execute_command, client_class.execute_command_as_iterator = execute, iterate
+    def put(executes: Any, iterates: Any) -> None:
+        client: Any = SparkConnectClient
+        client.execute_command, client.execute_command_as_iterator = executes, iterates
+
+    put(executed, iterated)
+    return lambda: put(execute, iterate)
