@@ -165,7 +165,7 @@ def refers_to(column: str, other: DataFrame, other_column: str, **options: Unpac
 
 
 def fails_when(condition: str, column: str = "*", **options: Unpack[Options]) -> Check:
-    """A condition of one's own in SQL, true for rows that fail, such as `amount < discount`; by default also the name."""
+    """A condition of one's own in SQL, true for rows that fail, such as `amount < discount`; it is the name too."""
     return _check(condition, column, "sql_check", options, condition=lambda F: F.expr(condition))
 
 

@@ -146,11 +146,14 @@ def _bad(frame: DataFrame, checks: Sequence[Check], columns: list[str], run_id: 
         for place, check in enumerate(checks)
         if check.quarantine
     ]
+    added = {
+        "quality_flag": F.lit("fail"),
+        "failed_checks": F.concat_ws(", ", *names),
+        "run_id": F.lit(run_id),
+    }
     return frame.where(_is_bad(checks)).select(
-        *(f"`{column}`" for column in columns),
-        F.lit("fail").alias("quality_flag"),
-        F.concat_ws(", ", *names).alias("failed_checks"),
-        F.lit(run_id).alias("run_id"),
+        *(f"`{column}`" for column in columns if column.lower() not in added),
+        *(value.alias(name) for name, value in added.items()),
     )
 
 

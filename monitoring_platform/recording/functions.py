@@ -49,7 +49,7 @@ def write_pipeline_metrics(
     place: str | os.PathLike[str] | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> tuple[float, bool]:
-    """Write the row of a run that ends now, once for each run. Gives its minutes (2 decimals) and whether its SLO is met.
+    """Write the row of a run that ends now, once for each run; gives its minutes and whether its SLO is met.
 
     `started_at` without a zone is taken as UTC. A run that did not succeed never meets its SLO.
     """
