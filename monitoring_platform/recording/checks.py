@@ -104,13 +104,14 @@ class Result(NamedTuple):
             "rows_checked": self.rows_checked,
             "rows_failed": self.rows_failed,
             "failure_pct": None if self.failure_pct is None else round(self.failure_pct, 4),
-            "threshold_pct": self.check.threshold_pct,
+            "threshold_pct": float(self.check.threshold_pct),  # Spark takes no int for a double
             "passed": self.passed,
         }
 
     def expectation(self, dataset: str) -> dict[str, Any]:
         """As an event log tells it. Only checks of rows have counts of rows that passed and failed."""
         told: dict[str, Any] = {"name": self.check.name, "dataset": dataset}
+        told |= {"failure_pct": self.failure_pct, "passed": self.passed}
         if self.rows_failed is None or self.rows_checked is None or not (self.check.is_of_rows or self.check.key):
             return {**told, "passed_records": int(self.passed), "failed_records": int(not self.passed)}
         passed = self.rows_checked - self.rows_failed - self.rows_unknown

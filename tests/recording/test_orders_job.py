@@ -13,7 +13,10 @@ from deltalake import DeltaTable
 
 from monitoring_platform.config import Engine, load
 from monitoring_platform.health.watch import watch
+from monitoring_platform.marts.registry import STOCK
+from monitoring_platform.queries import get
 from monitoring_platform.recording import ChecksFailed, Report
+from monitoring_platform.warehouse.looking import question
 from monitoring_platform.warehouse.opening import open_warehouse
 from monitoring_platform.warehouse.session import session
 from tests.conftest import Site, by
@@ -199,3 +202,41 @@ def test_what_a_cycle_sees(ran: dict[str, Any]) -> None:
     assert "CHECKS_FAILED" in incident["title"] and "order_id_unique" in incident["evidence"]
     met = {row["update_id"]: row["met"] for row in site.rows("slo_results") if row["objective"] == "duration"}
     assert met == {good["update_id"]: True, bad["update_id"]: False}
+
+
+def ask(ran: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = (
+        question(ran["site"].warehouse, get(name).sql, [*STOCK.values()]).to_arrow_table().to_pylist()
+    )
+    return rows
+
+
+def test_the_questions_of_the_article(ran: dict[str, Any]) -> None:
+    """R-OWN-13 to 17, R-SLO-03, 04, E-44: the stock queries answer for jobs as for pipelines."""
+    picture = ask(ran, "full_picture_of_runs")
+    assert [(r["check_name"], r["failure_pct"], r["passed"]) for r in picture if r["status"] == "COMPLETED"] == [
+        ("customer_not_null", 10.0, False),
+        ("row_count", 0.0, True),
+        ("total_in_range", 0.0, True),
+        ("amount_in_range", 10.0, True),  # of 20 that may fail
+        ("order_id_unique", 0.0, True),
+        ("status_in_set", 10.0, True),
+    ]
+    assert [r["slo_met"] for r in picture if r["status"] == "FAILED"] == [False] * 5
+    (version,) = ask(ran, "versions_of_jobs")
+    assert (version["version"], version["runs"], version["failed_runs"], version["avg_rows_written"]) == (
+        "1.0",
+        2,
+        1,
+        16.0,
+    )
+    assert version["quarantined_pct"] == round(100 * 3 / (3 + 21 + 11), 2)
+    assert [(r["layer"], r["jobs"], r["runs"], r["failed_runs"], r["rows_written"]) for r in ask(ran, "layers")] == [
+        ("gold", 1, 2, 1, 32)
+    ]
+    (trend,) = ask(ran, "quarantine_trend")
+    assert (trend["rows_dropped"], trend["rows_written"]) == (3, 32)
+    (summary,) = ask(ran, "slo_summary_7_days")
+    assert (summary["total_runs"], summary["slo_met_count"], summary["slo_breach_count"]) == (2, 1, 1)
+    breaches = ask(ran, "slo_breaches_and_failed_rules")
+    assert breaches and ran["good"].run_id not in {row["update_id"] for row in breaches}
