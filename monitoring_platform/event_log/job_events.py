@@ -96,6 +96,15 @@ def checked(run: Run, name: str, at: datetime, expectation: Mapping[str, Any]) -
     return _event(run, f"check {expectation['name']}", at, "flow_progress", body, "Checked.", flow=name)
 
 
+def text_of(error: BaseException) -> str:
+    """The text of an exception, whatever its class makes of it."""
+    try:
+        text = str(error)
+    except Exception as problem:
+        return f"({type(problem).__name__} in its __str__)"
+    return text.encode("utf-8", "replace").decode()
+
+
 def _error(error: BaseException) -> dict[str, Any]:
     """An exception with what caused it, outermost first, as a log has it."""
     exceptions: list[dict[str, Any]] = []
@@ -110,7 +119,7 @@ def _error(error: BaseException) -> dict[str, Any]:
                 {"method_name": code.co_name, "file_name": code.co_filename, "line_number": place.tb_lineno},
             )
             place = place.tb_next
-        exceptions.append({"class_name": type(current).__name__, "message": str(current), "stack": frames[-50:]})
+        exceptions.append({"class_name": type(current).__name__, "message": text_of(current), "stack": frames[-50:]})
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return {"fatal": True, "exceptions": exceptions}
 

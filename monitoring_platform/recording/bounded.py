@@ -25,8 +25,11 @@ def attempt(what: str, action: Callable[[], object], seconds: float) -> str | No
             failure.append(error)
 
     thread = threading.Thread(target=run, daemon=True, name=f"monitoring {what}")
-    thread.start()
-    thread.join(seconds)
+    try:
+        thread.start()
+        thread.join(seconds)
+    except RuntimeError as error:  # no more threads, or the interpreter is ending
+        failure.append(error)
     if thread.is_alive():
         problem = f"{what}: not done after {seconds:g} s"
     elif failure:

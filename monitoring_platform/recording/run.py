@@ -170,7 +170,8 @@ class Run:
         outer = _inside.get()
         step = Step(self, f"{outer}/{name}" if outer else name, next(self._numbers))
         self._steps.append(step)
-        self._tell(job_events.step_started(self._identity, step._number, step.name, self.clock()))
+        begun = partial(job_events.step_started, self._identity, step._number, step.name)
+        self._attempt("step", lambda: self._tell(begun(self.clock())))
         token = _inside.set(step.name)
         try:
             yield step
@@ -251,7 +252,7 @@ class Run:
             self.rows_processed = next((s.rows_in for s in self._steps if s.rows_in is not None), None)
         message = None
         if error is not None:
-            message = (redact_text(f"{type(error).__name__}: {error}") or "")[:_ERROR_LIMIT]
+            message = (redact_text(f"{type(error).__name__}: {job_events.text_of(error)}") or "")[:_ERROR_LIMIT]
         metrics = {
             "run_id": self.run_id,
             "pipeline_name": self.pipeline_name,
@@ -295,20 +296,24 @@ class Run:
         return job_events.Run(self.run_id, self.pipeline_name)
 
     def _step_ended(self, step: Step, error: BaseException | None) -> None:
-        event = job_events.step_ended(
-            self._identity,
-            step._number,
-            step.name,
-            self.clock(),
-            rows_out=step.rows_out,
-            rows_quarantined=step.rows_quarantined,
-            expectations=[result.expectation(dataset) for dataset, result in step.results],
-            is_failed=error is not None,
-            error=error if error is not self._told_error else None,  # the outer ones of nested steps do not repeat it
-        )
-        if error is not None:
-            self._told_error = error
-        self._tell(event, step)
+        is_new = error is not self._told_error  # the outer ones of nested steps do not repeat it
+        self._told_error = error if error is not None else self._told_error
+
+        def tell() -> None:
+            event = job_events.step_ended(
+                self._identity,
+                step._number,
+                step.name,
+                self.clock(),
+                rows_out=step.rows_out,
+                rows_quarantined=step.rows_quarantined,
+                expectations=[result.expectation(dataset) for dataset, result in step.results],
+                is_failed=error is not None,
+                error=error if is_new else None,
+            )
+            self._tell(event, step)
+
+        self._attempt("step", tell)
 
     def _tell(self, event: Event, step: Step | None = None) -> None:
         """Keep the row of an event for the end, and the event itself where the run is known to be under way."""
@@ -320,7 +325,7 @@ class Run:
         signs = self._signs
         if signs is not None:
             told = {**event, "error": row["error"]} if row["error"] else event
-            self._attempt("sign of life", lambda: signs.tell(told))
+            signs.tell(told)
 
     def _attempt(self, what: str, action: Callable[[], object]) -> bool:
         problem = attempt(what, action, self._seconds)
@@ -361,7 +366,10 @@ class monitored_run:
         _current.reset(self._tokens[0])
         _inside.reset(self._tokens[1])
         is_success = isinstance(error, SystemExit) and error.code in (None, 0)
-        self._run.end(None if is_success else error)
+        try:
+            self._run.end(None if is_success else error)
+        except Exception:  # such as a clock that fails: the job's own end must not be hidden
+            _log.exception("monitoring of this run: its end could not be recorded")
 
     def __call__(self, function: F) -> F:
         """A function each of whose calls is a run; inside, `current_run()` is the run."""

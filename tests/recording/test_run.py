@@ -167,6 +167,21 @@ def test_leaving_with_exit_code_0_is_a_success(place: Path) -> None:
     assert rows(place, "pipeline_metrics")[0]["status"] == "success"
 
 
+def test_exceptions_that_cannot_be_printed(place: Path) -> None:
+    """R-OWN-11: neither a text that is no Unicode nor one that fails hides the exception or costs the row."""
+
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise TypeError
+
+    for error in (Odd(), ValueError("\ud800")):
+        with pytest.raises(type(error)) as caught, monitored_run("job", place):
+            raise error
+        assert caught.value is error
+    told = sorted(str(row["error_message"]) for row in rows(place, "pipeline_metrics"))
+    assert told == ["Odd: (TypeError in its __str__)", "ValueError: ?"]
+
+
 class Hanging:
     """A store that never comes back."""
 
