@@ -1,25 +1,18 @@
-"""Orders as they come in, a log of them, and a view of the big ones."""
+"""Orders as they come in, and a view of the big ones."""
+
+from pathlib import Path
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 
 spark = SparkSession.active()
+incoming = Path(__file__).parents[1] / "incoming"
 
 
-@dp.materialized_view(format="delta")
+@dp.table
 def orders() -> DataFrame:
-    """Ten orders of three customers."""
-    ids = spark.range(1, 11)
-    return ids.select(
-        col("id").alias("order_id"), (col("id") % 3).alias("customer_id"), (col("id") * 10).alias("amount")
-    )
-
-
-@dp.table(format="delta")
-def order_log() -> DataFrame:
-    """Every order, once."""
-    return spark.readStream.table("orders")
+    """Each order of each file, once."""
+    return spark.readStream.schema("order_id INT, customer_id INT, amount INT").json(str(incoming))
 
 
 @dp.temporary_view

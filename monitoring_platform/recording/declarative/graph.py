@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 Name = tuple[str, ...]
 
 _FLOW = re.compile(r"CREATE\s+FLOW\s+(`[^`]+`|\w+)(?:\s+COMMENT\s+(?:'[^']*'|\"[^\"]*\"))?\s+AS\s+", re.I)
-_AUTO_CDC = re.compile(r"AUTO\s+CDC\s+INTO\s+([\w.`]+)\s+FROM\s+(?:STREAM\s*\(?\s*)?([\w.`]+)", re.I)
 _ELSEWHERE = re.compile(r"(?:USE|SET\s+CATALOG)\b", re.I)  # names after it belong to another catalog or schema
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
@@ -90,13 +89,9 @@ class Graph:
         from sqlglot import exp
 
         if change := _FLOW.match(statement):
-            name, rest = _parts(change[1]), statement[change.end() :]
-            if cdc := _AUTO_CDC.match(rest):
-                self._flows.append(Flow(name, _parts(cdc[1]), (_parts(cdc[2]),), "SQL", "CHANGE"))
-                return
-            tree = _parsed(rest)
+            tree = _parsed(statement[change.end() :])
             if isinstance(tree, exp.Insert) and (target := tree.find(exp.Table)):
-                self._flows.append(Flow(name, _table(target), _once(_tables(tree.expression)), "SQL"))
+                self._flows.append(Flow(_parts(change[1]), _table(target), _once(_tables(tree.expression)), "SQL"))
             return
         tree = _parsed(statement)
         if not isinstance(tree, sqlglot.exp.Create) or (target := tree.find(exp.Table)) is None:

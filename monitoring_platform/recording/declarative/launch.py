@@ -36,6 +36,7 @@ def main() -> None:
         print(f"monitoring-platform: this run is not recorded: {type(error).__name__}: {error}", file=sys.stderr)
     from pyspark.pipelines import cli
 
+    sys.argv[0] = cli.__file__  # usage names it
     cli.main()
 
 

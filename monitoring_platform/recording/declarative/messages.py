@@ -64,7 +64,7 @@ def failure(error: BaseException) -> Said:
     if isinstance(error, KeyboardInterrupt) or _CANCELED in str(error):
         return Said("the run was canceled", "CANCELED")
     stack = getattr(error, "getStackTrace", lambda: None)()
-    exceptions = _causes(stack, str(error).partition("\n\nJVM stacktrace:")[0]) if stack else _raised(error)
+    exceptions = _causes(stack, str(error).partition("\n\nJVM stacktrace:")[0].strip()) if stack else _raised(error)
     return Said(exceptions[-1]["message"], "FAILED", exceptions=exceptions)
 
 

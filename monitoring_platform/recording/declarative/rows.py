@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 
 from monitoring_platform.recording.declarative.graph import Name, quoted
 
-_METRICS = {
-    "num_output_rows": ("numOutputRows",),
-    "num_output_bytes": ("numOutputBytes",),
-    "num_upserted_rows": ("numTargetRowsInserted", "numTargetRowsUpdated"),
-    "num_deleted_rows": ("numTargetRowsDeleted",),
-}
+_METRICS = {"num_output_rows": "numOutputRows", "num_output_bytes": "numOutputBytes"}
 
 
 class Written(NamedTuple):
@@ -44,14 +39,6 @@ def rows_written(session: Any, since: Mapping[Name, datetime]) -> Iterator[Writt
 
 
 def counted(metrics: Mapping[str, str]) -> dict[str, int]:
-    """What a commit counted, in an event's terms; nothing for a commit that wrote no rows.
-
-    A merge reports the rows of its new files as output: what it did to rows is what counts.
-    """
-    is_merge = "numTargetRowsInserted" in metrics
-    found = {}
-    for name, sources in _METRICS.items():
-        known = [int(metrics[source]) for source in sources if source in metrics]
-        if known and not (is_merge and name == "num_output_rows"):
-            found[name] = sum(known)
-    return found if found.keys() - {"num_output_bytes"} else {}
+    """What a commit counted, in an event's terms; nothing for a commit that counted no rows."""
+    found = {name: int(metrics[source]) for name, source in _METRICS.items() if source in metrics}
+    return found if "num_output_rows" in found else {}
