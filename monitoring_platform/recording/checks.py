@@ -57,6 +57,7 @@ class Check:
     column: str
     kind: str
     condition: Callable[[Any], Column] | None = None  # of pyspark.sql.functions; true for rows that fail
+    is_never_unknown: bool = False  # the condition cannot be null
     key: tuple[str, ...] = ()  # columns that are unique together
     minimum: int | None = None
     maximum: int | None = None
@@ -126,7 +127,14 @@ class Result(NamedTuple):
 
 def not_null(column: str, **options: Unpack[Options]) -> Check:
     """The column has a value; with a threshold, in nearly all rows."""
-    return _check(f"{column}_not_null", column, "null_check", options, condition=lambda F: F.col(column).isNull())
+    return _check(
+        f"{column}_not_null",
+        column,
+        "null_check",
+        options,
+        condition=lambda F: F.col(column).isNull(),
+        is_never_unknown=True,
+    )
 
 
 def unique(*columns: str, **options: Unpack[Options]) -> Check:
