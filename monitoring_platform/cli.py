@@ -387,6 +387,39 @@ def dev(config: ConfigOption = None, port: Annotated[int, typer.Option(help="Por
     os.execve(dagster, command, {**os.environ, "DAGSTER_HOME": str(home)})
 
 
+@app.command(
+    "spark-pipelines",
+    epilog="Example:  monitoring-platform spark-pipelines --events ./events run --spec spark-pipeline.yml",
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+        "help_option_names": ["--help"],
+    },
+)
+def spark_pipelines(
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="ARGUMENTS...", help="Those of spark-pipelines, as they are.")
+    ],
+    events: Annotated[
+        Path,
+        typer.Option(envvar="MONITORING_EVENTS", help="Folder of logs, that a `files` source reads. Comes first."),
+    ],
+) -> None:
+    """Run an open-source Spark Declarative Pipeline as `spark-pipelines` does, and write its event log.
+
+    Output, signals and exit code are those of `spark-pipelines`.
+    """
+    from monitoring_platform.recording.declarative import run as run_recorded
+
+    try:
+        code = run_recorded(arguments, events)
+    except ModuleNotFoundError:
+        _stop("spark-pipelines: there is no Spark here; set SPARK_HOME, or install pyspark[pipelines]")
+    except OSError as error:
+        _stop(f"spark-pipelines: {error.filename}: {error.strerror}; SPARK_HOME has to name a Spark 4.1 or newer")
+    _end(code)
+
+
 notify = typer.Typer(no_args_is_help=True, help="Who is told: try the channels.")
 app.add_typer(notify, name="notify")
 

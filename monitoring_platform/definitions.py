@@ -13,10 +13,12 @@ from monitoring_platform.marts.registry import MARTS, refreshed_marts
 from monitoring_platform.orchestration.assets import ASSETS, make_own_views, workspace_context
 from monitoring_platform.orchestration.checks import health_checks
 from monitoring_platform.orchestration.health import make_health
+from monitoring_platform.orchestration.job_assets import job_specs
 from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.schedules import make_safety_net
 from monitoring_platform.orchestration.sensors import make_alerts, make_job_messages, make_pipeline_updates
+from monitoring_platform.warehouse.opening import open_warehouse
 
 
 def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False) -> dg.Definitions:
@@ -50,8 +52,9 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
             resources={"cluster": Cluster(config_path=str(path)), **(resources or {})},
             executor=dg.in_process_executor,
         )
+    in_folder = settings is not None and settings.warehouse.path is not None  # a catalog would need the engine
     return dg.Definitions(
-        assets=assets,
+        assets=[*assets, *(job_specs(open_warehouse(settings)) if settings and in_folder else [])],
         asset_checks=[health_checks],
         jobs=[refresh],
         sensors=[

@@ -104,15 +104,13 @@ class Engine(Model):
         return self.name == "spark" and "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
-class _PathSource(Model):
+class _Located(Model):
     type: str
     """How the logs are stored."""
     path: Annotated[str, BeforeValidator(absolute)]
     """A folder, a file, a glob or an address such as s3://bucket/logs; relative to the file; may appear later."""
     name: str = ""
     """Name of the source, unique; by default its type and its path as written."""
-    pipeline_id: Text | None = None
-    """The pipeline of events that name none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -121,6 +119,11 @@ class _PathSource(Model):
             return value
         written = value.raw if isinstance(value, Section) else value
         return {**value, "name": f"{value.get('type')}:{written.get('path')}"}
+
+
+class _PathSource(_Located):
+    pipeline_id: Text | None = None
+    """The pipeline of events that name none."""
 
 
 class FilesSource(_PathSource):
@@ -137,6 +140,13 @@ class DeltaSource(_PathSource):
     """Delta tables; each is the event log of one pipeline or more."""
     overlap_hours: Annotated[Float, Field(gt=0)] = 24.0
     """How far back a table that has to be read by time is read again for late events."""
+
+
+class JobsSource(_Located):
+    """Runs of jobs that are no pipelines, recorded with `monitored_run`."""
+
+    type: Literal["jobs"]
+    """Folder where jobs record their runs: tables, and a small file for each run under way."""
 
 
 class SystemTables(Model):
@@ -262,7 +272,7 @@ def _alternatives(expression: str) -> tuple[tuple[tuple[str, str | None], ...], 
 
 
 # The one place that a new type of source is added to.
-Source: TypeAlias = FilesSource | DeltaSource | WorkspaceSource
+Source: TypeAlias = FilesSource | DeltaSource | JobsSource | WorkspaceSource
 
 
 class LakehousePlumber(Model):

@@ -68,7 +68,9 @@ KNOWN: dict[str, Tree] = {
             "executor_cpu_time_ms", *_BACKLOG, source_metrics=_tree("source_name", *_BACKLOG),
         ),
         data_quality=_tree(
-            "dropped_records", expectations=_tree("name", "dataset", "passed_records", "failed_records")
+            "dropped_records",
+            # The last two are said of checks of recorded jobs, see event_log.job_events.
+            expectations=_tree("name", "dataset", "passed_records", "failed_records", "failure_pct", "passed"),
         ),
         streaming_metrics=_tree(
             "discovery_latency_ms", "batch_processing_time_ms", event_time=_tree("min", "max")

@@ -19,6 +19,7 @@ from monitoring_platform.marts.own import OwnView, refresh_views
 from monitoring_platform.marts.reference import type_name
 from monitoring_platform.marts.refresh import Refresher
 from monitoring_platform.marts.registry import BY_NAME, MARTS, STOCK
+from monitoring_platform.orchestration.job_assets import report_jobs
 from monitoring_platform.orchestration.partitions import PIPELINES, register
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse import contracts
@@ -242,6 +243,7 @@ def marts(context: dg.AssetExecutionContext, platform: Platform) -> Iterator[dg.
                 )
         finally:
             refresher.save()
+    report_jobs(context.instance, warehouse)
 
 
 def make_own_views(views: list[OwnView]) -> dg.AssetsDefinition:

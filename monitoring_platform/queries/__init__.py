@@ -19,6 +19,7 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "Quality": ("R-QUAL",),
     "Errors": ("R-ERR", "R-NEW-09", "R-PEER-13"),
     "Definitions, lineage, refreshes": ("R-LIN", "R-NEW-07"),
+    "Recorded jobs": ("R-OWN",),
     "Money and jobs": ("R-COST", "R-JOB", "R-NEW-08"),
     "Events, tables, resources": ("",),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitoring_platform.config import DeltaSource, FilesSource, Settings, WorkspaceSource
+from monitoring_platform.config import DeltaSource, FilesSource, JobsSource, Settings, WorkspaceSource
 from monitoring_platform.sources.base import (
     Chunk,
     Cursor,
@@ -16,6 +16,7 @@ from monitoring_platform.sources.base import (
 )
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.files import Files
+from monitoring_platform.sources.jobs import Jobs
 
 
 def configured(settings: Settings) -> list[Source]:
@@ -23,12 +24,14 @@ def configured(settings: Settings) -> list[Source]:
     return [_source(entry, settings) for entry in settings.sources]
 
 
-def _source(entry: FilesSource | DeltaSource | WorkspaceSource, settings: Settings) -> Source:
+def _source(entry: FilesSource | DeltaSource | JobsSource | WorkspaceSource, settings: Settings) -> Source:
     match entry:
         case FilesSource():
             return Files.from_settings(entry, settings.base_dir)
         case DeltaSource():
             return DeltaLogs.from_settings(entry, settings.base_dir)
+        case JobsSource():
+            return Jobs.from_settings(entry, settings.base_dir)
         case WorkspaceSource():  # the SDK takes a second to import
             from monitoring_platform.sources.workspace.logs import WorkspaceLogs
 

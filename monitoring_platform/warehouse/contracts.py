@@ -61,13 +61,17 @@ PIPELINES = Table(
         Column("pipeline_name", STRING, "Its name in the workspace, else the newest in its log; null = none yet."),
         Column("name_as_of", TIMESTAMP, "Newest event that carried this name; null = none with a time to trust."),
         Column("names_seen", STRINGS, "All names seen, sorted."),
-        Column("pipeline_type", STRING, "origin.pipeline_type last seen; null = not said."),
+        Column(
+            "pipeline_type",
+            STRING,
+            "origin.pipeline_type last seen, JOB = no pipeline but a recorded job; null = not said.",
+        ),
         Column("source", STRING, "Name of the source in the configuration."),
         Column(
             "access_path",
             STRING,
-            "How its log is read: files, delta, table (published), function (event_log()), system_table, storage, api; "
-            "workspace = no way was open yet.",
+            "How its log is read: files, delta, jobs (recorded by itself), table (published), function (event_log()), "
+            "system_table, storage, api; workspace = no way was open yet.",
         ),
         Column("logs", STRINGS, "Locations of its logs."),
         Column(

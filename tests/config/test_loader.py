@@ -515,7 +515,7 @@ sources:
   - ./logs
 """
     ) == [
-        "m.yaml:3: sources[0].type: must be 'files' or 'delta' or 'workspace'",
+        "m.yaml:3: sources[0].type: must be 'files' or 'delta' or 'jobs' or 'workspace'",
         "m.yaml:4: sources[1].type: required key is missing. Add it",
         "m.yaml:5: sources[2].overlap_hour: unknown key 'overlap_hour', did you mean 'overlap_hours'?",
         "m.yaml:6: sources[3].overlap_hours: must be a number greater than 0",

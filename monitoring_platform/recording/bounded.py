@@ -1,0 +1,40 @@
+"""Doing something for the job that must neither fail nor delay it."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from collections.abc import Callable
+
+_log = logging.getLogger("monitoring_platform")
+
+
+def attempt(what: str, action: Callable[[], object], seconds: float) -> str | None:
+    """Do it in a thread of its own and wait at most so long; gives what went wrong, which is logged, or None.
+
+    What takes longer is left to itself and may still be done.
+    """
+    failure: list[BaseException] = []
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            context.run(action)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name=f"monitoring {what}")
+    try:
+        thread.start()
+        thread.join(seconds)
+    except RuntimeError as error:  # no more threads, or the interpreter is ending
+        failure.append(error)
+    if thread.is_alive():
+        problem = f"{what}: not done after {seconds:g} s"
+    elif failure:
+        problem = f"{what}: {type(failure[0]).__name__}: {failure[0]}"
+    else:
+        return None
+    _log.warning("monitoring of this run: %s", problem)
+    return problem
