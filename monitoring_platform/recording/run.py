@@ -160,6 +160,7 @@ class Run:
         self._numbers = count(1)  # steps may begin in several threads
         self._rows: list[dict[str, Any]] = []
         self._signs: Signs | None = None
+        self._is_telling = True  # until telling fails or hangs once: the job waits for that once, not for each step
         self._told_error: BaseException | None = None
 
     # ---- for the job ----
@@ -171,7 +172,7 @@ class Run:
         step = Step(self, f"{outer}/{name}" if outer else name, next(self._numbers))
         self._steps.append(step)
         begun = partial(job_events.step_started, self._identity, step._number, step.name)
-        self._attempt("step", lambda: self._tell(begun(self.clock())))
+        self._is_telling &= self._attempt("step", lambda: self._tell(begun(self.clock())))
         token = _inside.set(step.name)
         try:
             yield step
@@ -313,7 +314,7 @@ class Run:
             )
             self._tell(event, step)
 
-        self._attempt("step", tell)
+        self._is_telling &= self._attempt("step", tell)
 
     def _tell(self, event: Event, step: Step | None = None) -> None:
         """Keep the row of an event for the end, and the event itself where the run is known to be under way."""
@@ -323,7 +324,7 @@ class Run:
             row |= {**counts, "checks": [result.extra() for _, result in step.results]}
         self._rows.append(row)
         signs = self._signs
-        if signs is not None:
+        if signs is not None and self._is_telling:
             told = {**event, "error": row["error"]} if row["error"] else event
             signs.tell(told)
 

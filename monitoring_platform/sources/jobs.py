@@ -18,7 +18,7 @@ import orjson
 from monitoring_platform.config import JobsSource
 from monitoring_platform.event_log import job_events
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
-from monitoring_platform.sources.base import Chunk, Cursor, Listing, Log, Look, SourceError
+from monitoring_platform.sources.base import Chunk, Cursor, Listing, Log, Look
 from monitoring_platform.sources.delta import DeltaLogs
 from monitoring_platform.sources.paths import resolve
 
@@ -47,7 +47,7 @@ class Jobs:
 
     def position(self, log: Log) -> Any:
         tables = [self._table(name).position(self._log(name)) if self._has(name) else None for name in _TABLES]
-        running = [[sign.stem, self._state(_content(sign))] for sign in self._signs()]
+        running = [[sign.stem, self._state(sign)] for sign in self._signs()]
         return [*tables, running]
 
     def pipelines(self, log: Log, cursor: Cursor | None) -> set[str]:
@@ -85,10 +85,11 @@ class Jobs:
     def _signs(self) -> list[Path]:
         return sorted((Path(self.path) / _RUNNING).glob("*.json"))
 
-    def _state(self, content: Any) -> Any:
+    def _state(self, sign: Path) -> Any:
         """What is new about a run under way when it changes: how much it told, and since when it is lost."""
-        if content is None:
-            return None
+        content = _content(sign)
+        if content is None or isinstance(content, Unreadable):
+            return content and content.raw
         return [len(content["events"]), content["last_seen"] if self._is_lost(content) else None]
 
     def _is_lost(self, content: Any) -> bool:
@@ -97,9 +98,11 @@ class Jobs:
 
     def _of_run(self, sign: Path) -> Iterator[Delivered | Unreadable]:
         content = _content(sign)
-        if content is None:
-            return
         position = f"{_RUNNING}/{sign.name}"
+        if isinstance(content, Unreadable):
+            yield content
+        if content is None or isinstance(content, Unreadable):
+            return
         for event in content["events"]:
             yield Delivered(event, position)
         if self._is_lost(content):
@@ -109,17 +112,18 @@ class Jobs:
 
 
 def _content(sign: Path) -> Any:
-    """What a file says; None if its run has just ended. Raises SourceError if it cannot be understood."""
+    """What a file says; None if its run has just ended, `Unreadable` if it cannot be understood."""
+    raw = b""
     try:
-        content = orjson.loads(sign.read_bytes())
+        raw = sign.read_bytes()
+        content = orjson.loads(raw)
         datetime.fromisoformat(content["last_seen"])
         return content
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SourceError(
-            f"{sign.name} in {_RUNNING} is no sign of life of a run ({type(error).__name__})", f"remove {sign}"
-        ) from error
+        reason = f"no sign of life of a run ({type(error).__name__}): remove the file"
+        return Unreadable(reason, raw.decode(errors="replace"), f"{_RUNNING}/{sign.name}")
 
 
 def _of_table(table: str, rows: Any) -> Iterator[Delivered | Unreadable]:

@@ -218,6 +218,29 @@ def test_a_store_that_fails_or_hangs_costs_little(
     assert [report.error_message for report in told] == ["ValueError: mine"]  # the alert goes out all the same
 
 
+def test_a_folder_that_hangs_is_waited_for_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is one for the run, not one for each of its steps; the records are whole all the same."""
+    monkeypatch.setattr("monitoring_platform.recording.signs.os.replace", lambda *_: time.sleep(60))
+    begun = time.monotonic()
+    with monitored_run("job", place, write_seconds=0.5) as run:
+        for number in range(20):
+            with run.step(f"step {number}"):
+                pass
+    assert time.monotonic() - begun < 8
+    assert len([row for row in rows(place, "pipeline_run_events") if row["event_type"] == "flow_progress"]) == 40
+
+
+def test_a_sign_that_cannot_be_read(watched: Site, place: Path) -> None:
+    """What is no sign of a run goes to the quarantine, and other runs are seen."""
+    with monitored_run("job", place):
+        pass
+    (place / "_running").mkdir(exist_ok=True)
+    (place / "_running" / "odd.json").write_text("half a li")
+    watched.cycle()
+    assert watched.row("pipeline_runs")["status"] == "COMPLETED"
+    assert watched.row("quarantine")["raw"] == "half a li"
+
+
 def test_a_place_that_cannot_be_written_costs_nothing(tmp_path: Path, clock: Clock) -> None:
     """R-OWN-11: a file where the folder should be, and a schema without a Spark session."""
     (tmp_path / "file").write_text("")
