@@ -313,13 +313,13 @@ def _spell(kind: Kind, window: Window, rng: Random, code: str = "") -> Spell:
     latest = max(earliest, (days - 2 - lasts) / days) if lasts < days else earliest + 0.1
     start = window.start + int(days * rng.uniform(earliest, latest) * DAY)
     if kind is _LATE:
-        start = _midnight_of_workday(start)
+        start = _midnight_of_workday(start, holidays(window))
     return Spell(start, min(window.end, start + int(lasts * DAY)), kind.change, code)
 
 
-def _midnight_of_workday(ms: int) -> int:
+def _midnight_of_workday(ms: int, free_days: list[date]) -> int:
     day = _local(ms).date()
-    while day.weekday() > 4:
+    while day.weekday() > 4 or day in free_days:
         day += timedelta(days=1)
     return _ms(local_instant(day, time(0, 30), ZONE))
 

@@ -146,10 +146,14 @@ def _state(row: Row, rule: Rule, pipeline: Pipeline, settings: Settings, now: da
 
 
 def _fold(findings: list[Row], upstream: Mapping[str, set[str]], state: State) -> None:
-    """Mark what is the consequence of trouble upstream, and say of which.
+    """Mark what is the consequence of trouble upstream or said more exactly by another rule, and say of which.
 
     It stays so for a while when that is over: until its pipeline has run again it cannot show that it is well.
     """
+    opened: dict[str, list[Row]] = defaultdict(list)
+    for row in findings:
+        if row["state"] == "open":
+            opened[row["pipeline_id"]].append(row)
     causes: dict[str, Row] = {}
     for row in findings:
         if row["state"] == "open" and kind(row["rule"]).is_cause and RANK[row["severity"]] > 0:
@@ -163,10 +167,15 @@ def _fold(findings: list[Row], upstream: Mapping[str, set[str]], state: State) -
         if row["state"] == "folded" and row["incident_id"] in recent
     }
     for row in findings:
-        if row["state"] != "open" or not kind(row["rule"]).folds:
+        folds, restates = kind(row["rule"]).folds, kind(row["rule"]).restates
+        if row["state"] != "open" or not (folds or restates):
             continue
-        reached = [causes[key] for key in _all_upstream(row["pipeline_id"], upstream) if key in causes]
-        earlier = [cause for cause in reached if _began(cause) <= _began(row)]
+        reached = [causes[key] for key in _all_upstream(row["pipeline_id"], upstream) if key in causes] if folds else []
+        earlier = [cause for cause in reached if _began(cause) <= _began(row)] or [
+            other
+            for other in opened[row["pipeline_id"]]
+            if other["rule"] in restates and RANK[other["severity"]] >= RANK[row["severity"]]
+        ]
         before = folded.get((row["rule"], row["pipeline_id"], row["subject"]))
         if earlier:
             root = min(earlier, key=lambda cause: (_began(cause), cause["pipeline_id"]))

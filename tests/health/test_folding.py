@@ -85,3 +85,21 @@ def test_what_began_before_the_trouble_upstream_is_an_alarm_of_its_own() -> None
     assert _said(watch(2, empty=1)) == [("opened", ["down"])]
     assert _said(watch(4, failed=3, empty=1)) == [("opened", ["up"])]
     assert [row["state"] for row in watch.state.findings] == ["open", "open"]
+
+
+def test_a_burning_budget_beside_its_cause_is_no_alarm_of_its_own() -> None:
+    """R-ALERT-05: one incident of one pipeline; alone, of another pipeline, or where it is worse it is told."""
+    budget = [Found("budget_burning", pipeline, "", None, at(1), "", "warning", {}) for pipeline in ("up", "down")]
+    failed = [_found("request_failed", "up", 1)]
+    settings = Settings.model_construct()
+    evaluations = [Evaluation("budget_burning", budget), Evaluation("request_failed", failed)]
+    made = step(State(), evaluations, settings, WATCHED, at(2), {})
+    assert sorted(_said(made)) == [("opened", ["down"]), ("opened", ["up"])]
+    assert {(row["rule"], row["pipeline_id"]): row["state"] for row in made.findings} == {
+        ("budget_burning", "up"): "folded",
+        ("budget_burning", "down"): "open",
+        ("request_failed", "up"): "open",
+    }
+    slow = [Found("run_slow", "up", "", None, at(1), "", "info", {})]
+    evaluations = [Evaluation("budget_burning", budget[:1]), Evaluation("run_slow", slow)]
+    assert {row["state"] for row in step(State(), evaluations, settings, WATCHED, at(2), {}).findings} == {"open"}

@@ -32,27 +32,35 @@ class Kind(NamedTuple):
     """Whether it can be the mere consequence of trouble upstream, which it is then part of."""
     is_cause: bool = False
     """Whether trouble downstream can be its consequence."""
+    restates: frozenset[str] = frozenset()
+    """Rules that say the same of a pipeline more exactly: beside one of them it is no trouble of its own."""
     now_only: bool = False
     """It reads what is kept only as it is now, and cannot be rehearsed."""
 
 
+_EXACT = frozenset(
+    """
+    request_failed failure_rate_high deadline_missed run_slow duration_over_target pass_rate_low pass_rate_falling
+    rows_dropped backlog_high backlog_growing flow_stalled
+    """.split()  # noqa: SIM905
+)
 KINDS: dict[str, Kind] = {
     "request_failed": Kind("error", folds=True, is_cause=True),
-    "failure_rate_high": Kind(),
+    "failure_rate_high": Kind(restates=frozenset(["request_failed"])),
     "deadline_missed": Kind("error", folds=True),
     "deadline_at_risk": Kind(folds=True),
     "not_fresh": Kind("error", folds=True, is_cause=True),
-    "duration_over_target": Kind(),
-    "budget_burning": Kind(),
+    "duration_over_target": Kind(restates=frozenset(["run_slow"])),
+    "budget_burning": Kind(restates=_EXACT),
     "run_slow": Kind(),
     "duration_growing": Kind(),
     "rows_zero": Kind(folds=True, is_cause=True),
-    "rows_changed": Kind(folds=True, is_cause=True),
+    "rows_changed": Kind(folds=True, is_cause=True, restates=frozenset(["rows_zero"])),
     "pass_rate_low": Kind(),
-    "pass_rate_falling": Kind(),
-    "rows_dropped": Kind(),
+    "pass_rate_falling": Kind(restates=frozenset(["pass_rate_low"])),
+    "rows_dropped": Kind(restates=frozenset(["pass_rate_low", "pass_rate_falling"])),
     "backlog_high": Kind(),
-    "backlog_growing": Kind(),
+    "backlog_growing": Kind(restates=frozenset(["backlog_high", "flow_stalled"])),
     "flow_stalled": Kind("error", is_cause=True),
     "recomputed_in_full": Kind(),
     "expectation_lost": Kind(),
