@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from monitoring_platform.warehouse.store import Added, Warehouse
 
 STEP = "union"
 _GROUP_ROWS = 300_000
+_KEY = list(contracts.UNION.keys)
 
 #: One row per key: the fuller row first (an untruncated one), then a fixed order, so that the choice never depends on
 #: the order of arrival within what landed. `known` are the same keys already in the union.
@@ -57,6 +58,15 @@ class United:
     added: int = 0  # events that were not there before
     repeated: int = 0  # landed rows whose event was there already
     conflicts: int = 0  # rows new in quarantine because their id stands for another event
+    lags: list[pa.ChunkedArray] = field(default_factory=list, repr=False)  # from each new event to its being ingested
+
+    def lag_seconds(self) -> dict[str, float]:
+        """Median (`p50`) and longest (`max`) time from an event to its being ingested; none without new events."""
+        lags = pa.chunked_array([chunk for lag in self.lags for chunk in lag.chunks], pa.duration("us"))
+        seconds = pc.divide(pc.cast(pc.cast(lags.drop_null(), pa.int64()), pa.float64()), 1e6)
+        if not len(seconds):
+            return {}
+        return {"p50": pc.quantile(seconds, 0.5)[0].as_py(), "max": pc.max(seconds).as_py()}
 
 
 def unite(warehouse: Warehouse, progress: Callable[[str], None] = lambda text: None) -> United:
@@ -73,15 +83,15 @@ def unite(warehouse: Warehouse, progress: Callable[[str], None] = lambda text: N
 
 def _unite_group(warehouse: Warehouse, landed: Added, report: United) -> None:
     spark = warehouse.spark
-    keys = landed.columns(["pipeline_id", "event_id", "event_date"])
-    distinct = keys.group_by(["pipeline_id", "event_id"]).aggregate([]).num_rows
+    keys = landed.columns([*_KEY, "event_date", "event_ts", "_ingested_at"])
+    distinct = keys.group_by(_KEY).aggregate([]).num_rows
     landed.frame(spark).createOrReplaceTempView("landed")
     known = warehouse.arrow(
         contracts.UNION,
-        ["pipeline_id", "event_id", "event_ts", "event_type", "level"],
+        [*_KEY, "event_ts", "event_type", "level"],
         {"event_date": pc.unique(keys["event_date"]).to_pylist()},
     )
-    known = known.join(keys.select(["pipeline_id", "event_id"]), ["pipeline_id", "event_id"], join_type="left semi")
+    known = known.join(keys.select(_KEY), _KEY, join_type="left semi")
     if not known.num_rows and distinct == keys.num_rows:  # nearly always: nothing is repeated
         warehouse.append(contracts.UNION, spark.table("landed"))
     else:
@@ -90,6 +100,8 @@ def _unite_group(warehouse: Warehouse, landed: Added, report: United) -> None:
         if known.num_rows < distinct:
             warehouse.append(contracts.UNION, spark.sql(_NEW))
         report.conflicts += quarantine.keep(warehouse, _as_quarantine(spark.sql(_CONFLICTS).toArrow()))
+    new = keys.join(known.select(_KEY), _KEY, join_type="left anti") if known.num_rows else keys
+    report.lags.append(pc.subtract(new["_ingested_at"], new["event_ts"]))
     report.added += distinct - known.num_rows
     report.repeated += keys.num_rows - (distinct - known.num_rows)
 

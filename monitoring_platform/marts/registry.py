@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from monitoring_platform.config import Settings
-from monitoring_platform.marts.tables import activity, context, definitions, flows, health, quality, runs
+from monitoring_platform.marts.tables import activity, context, definitions, flows, health, platform, quality, runs
 from monitoring_platform.warehouse.contracts import (
     BILLING_USAGE,
     CONTEXT,
@@ -184,4 +184,4 @@ def refreshed_marts(settings: Settings) -> list[Mart]:
 
 
 #: Every table of the platform by its name.
-STOCK: dict[str, Table] = {table.name: table for table in (*STANDING, *TABLES, *health.TABLES)}
+STOCK: dict[str, Table] = {table.name: table for table in (*STANDING, *TABLES, *health.TABLES, platform.PLATFORM_RUNS)}

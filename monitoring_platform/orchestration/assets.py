@@ -161,6 +161,7 @@ def all_pipelines_event_log(platform: Platform) -> dg.MaterializeResult[None]:
             "events_new": report.added,
             "events_repeated": report.repeated,
             "id_conflicts": report.conflicts,
+            **{f"lag_{name}_seconds": seconds for name, seconds in report.lag_seconds().items()},
         }
     )
 
@@ -300,8 +301,11 @@ def table_metadata(warehouse: Warehouse, table: Table) -> dict[str, Any]:
 
 
 def _report_metadata(report: Ingested) -> dict[str, Any]:
+    read = report.logs - len(report.failed) - len(report.closed)
     return {
-        "processed": f"{report.logs - len(report.failed) - len(report.closed)}/{report.logs} logs",
+        "logs_read": read,
+        "logs_failed": len(report.failed),
+        "processed": f"{read}/{report.logs} logs",
         "events_read": sum(report.events.values()),
         "quarantined": report.quarantined,
         "succeeded": dg.MetadataValue.json(report.succeeded),

@@ -35,7 +35,7 @@ def filled(site: Site) -> Site:
 
 
 def test_run_status_and_files(site: Site) -> None:
-    """R-ING-07, R-OPS-05: the run names what it did; the instance lives beside the warehouse; a second run reads nothing."""
+    """R-ING-07, R-OPS-05, R-PEER-18: the run names what it did; the instance lives beside the warehouse; a second run reads nothing."""
     site.write("a.jsonl", state("1", 0, "RUNNING"), state("2", 60, "FAILED"))
     first = run(site, "run", "--now", "2026-01-02T00:00:00Z", "--json")
     assert first.returncode == 0, first.stderr
@@ -51,6 +51,13 @@ def test_run_status_and_files(site: Site) -> None:
     second = run(site, "run", "--now", "2026-01-02T00:00:00Z")
     assert second.returncode == 0
     assert "0 events new" in second.stdout
+    newest, oldest = json.loads(run(site, "query", "cycles_of_the_monitoring", "--json").stdout)
+    assert [(row["status"], row["events_new"], row["launched_by"]) for row in (newest, oldest)] == [
+        ("COMPLETED", 0, "command line"),
+        ("COMPLETED", 2, "command line"),
+    ]
+    assert (oldest["lag_p50_seconds"], oldest["lag_max_seconds"]) == (86_370.0, 86_400.0)
+    assert (newest["lag_p50_seconds"], newest["seconds_since_the_last"] > 0) == (None, True)
 
 
 def test_one_unreadable_log_of_three(make_site: Any) -> None:
@@ -66,6 +73,9 @@ def test_one_unreadable_log_of_three(make_site: Any) -> None:
     assert "broken" in result.stdout.replace("\n", "")
     assert {row["pipeline_id"] for row in site.rows("events_summary")} == {"p", "q"}
     assert [row["state"] for row in site.rows("pipelines") if row["pipeline_id"] not in "pq"] == ["unreadable"]
+    cycle = site.row("platform_runs")
+    assert (cycle["status"], cycle["logs_read"], cycle["logs_failed"]) == ("FAILED", 2, 1)
+    assert "sources_reachable: 1" in cycle["error"]
 
 
 def test_wrong_configuration_and_wrong_call(site: Site) -> None:

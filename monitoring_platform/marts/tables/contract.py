@@ -35,6 +35,7 @@ _TYPES: dict[str, pa.DataType] = {
     "sources": pa.list_(STREAM_SOURCE),
     "techniques": PLANNING.field("techniques").type,
     "issues": PLANNING.field("issues").type,
+    "seconds": pa.map_(STRING, DOUBLE),
 }
 
 
