@@ -57,7 +57,7 @@ def _steps(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dict[str, Any]:
         "ended_at": _instant(ended),
         "cycle_ts": clock(now) if now else _instant(started),
         "launched_by": next((run.tags[tag] for tag in _LAUNCHERS if tag in run.tags), None),
-        "status": "INTERRUPTED" if begun.keys() - seconds.keys() else "FAILED" if errors else "COMPLETED",
+        "status": "FAILED" if errors or begun.keys() - seconds.keys() else "COMPLETED",
         "error": redact_text("; ".join(errors)) if errors else None,
         "duration_seconds": ended - started,
         "step_seconds": list(seconds.items()),

@@ -74,11 +74,11 @@ def test_a_cycle_that_fails_leaves_one_too(site: Site) -> None:
 
 
 def test_a_cycle_that_is_stopped_says_so(site: Site) -> None:
-    """R-PEER-18: a step that never ended; the row is written when the run is taken down."""
-    with pytest.raises(DagsterExecutionInterruptedError):
-        run_steps(site, DagsterExecutionInterruptedError())
+    """R-PEER-18: the row is written when the run is taken down."""
+    run_steps(site, DagsterExecutionInterruptedError())
     row = site.row("platform_runs")
-    assert (row["status"], dict(row["step_seconds"]).keys()) == ("INTERRUPTED", {"pipelines"})
+    assert (row["status"], row["events_read"]) == ("FAILED", 50)
+    assert "Interrupted" in row["error"]
 
 
 def test_other_jobs_are_no_cycles(site: Site) -> None:

@@ -12,7 +12,7 @@ PLATFORM_RUNS = table(
     ended_at time End of its last step, likewise.
     cycle_ts time The time that counted as now: of `--now`, else the start.
     launched_by text command line, or the sensor or schedule of this name; null = somebody in the UI.
-    status text COMPLETED, FAILED (a step failed, the others did what they could), or INTERRUPTED.
+    status text COMPLETED, or FAILED: a step failed or was stopped; the others did what they could.
     error text Why steps failed, redacted; null = none did.
     duration_seconds double From start to end.
     step_seconds seconds Duration of each step that ended, by its name.
