@@ -164,6 +164,17 @@ class SystemTables(Model):
     """Prices, with the time for which they hold."""
 
 
+class Cadence(Model):
+    """How often parts of a workspace are asked, in hours. What failed is asked again sooner."""
+
+    settings_hours: Annotated[Float, Field(gt=0)] = 24.0
+    """Settings and tags of each pipeline, and the system table of pipelines. New and failing ones are asked at once."""
+    system_tables_hours: Annotated[Float, Field(gt=0)] = 1.0
+    """Updates, usage and prices in system tables."""
+    job_runs_hours: Annotated[Float, Field(ge=0)] = 0.0
+    """Runs of jobs; 0: with each cycle."""
+
+
 AccessPath: TypeAlias = Literal["table", "function", "system_table", "storage", "api"]
 
 
@@ -207,6 +218,8 @@ class WorkspaceSource(Model):
     """Only pipelines whose creator, owner or run-as matches one of these globs."""
     overlap_hours: Annotated[Float, Field(gt=0)] = 24.0
     """How far back a log is read again for late events."""
+    every: Cadence = Cadence()
+    """How often parts of it are asked."""
     system_tables: SystemTables = SystemTables()
     """Where the system tables are."""
     columns: dict[str, Text] = {"pipeline_event_id": "id", "event_time": "timestamp"}

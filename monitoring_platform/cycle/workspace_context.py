@@ -24,7 +24,6 @@ from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
 #: System tables are filled within hours, and asking them starts a SQL warehouse: not in every cycle.
-_EVERY = timedelta(hours=1)
 _LATE = timedelta(days=3)  # how far back they are read again, for what was published late
 _FIRST_UPDATES = timedelta(days=35)
 _FIRST_USAGE = timedelta(days=395)  # more than the system table keeps
@@ -79,16 +78,16 @@ class _Context(NamedTuple):
         watched = [row for row in rows if row["facts"] and row["state"] not in ("excluded", "gone")]
         return {row["pipeline_ids"][0]: orjson.loads(row["facts"]) for row in watched}
 
-    def _is_due(self, reading: Reading) -> bool:
-        """Whether to ask system tables: an hour after the last time, at once after a failure."""
-        asked_at = reading.position.get("asked_at")
-        return reading.failed_before or asked_at is None or self.now - datetime.fromisoformat(asked_at) >= _EVERY
+    def _is_due(self, reading: Reading, hours: float) -> bool:
+        """Whether to ask: so long after the last time, at once after a failure."""
+        asked_at, every = reading.position.get("asked_at"), timedelta(hours=hours)
+        return reading.failed_before or asked_at is None or self.now - datetime.fromisoformat(asked_at) >= every
 
     def _in_timeline(self, reading: Reading, pipeline_ids: list[str]) -> tuple[list[Update], SourceError | None]:
         """What the timeline tells that is new, or a note of why it tells nothing; an error that will pass."""
         position = reading.position
         reading.note = position.get("note")
-        if not pipeline_ids or not self._is_due(reading):
+        if not pipeline_ids or not self._is_due(reading, self.entry.every.system_tables_hours):
             return [], None
         since = _time(position.get("read_at"), self.now - _FIRST_UPDATES + _LATE) - _LATE
         position["asked_at"] = self.now.isoformat()
@@ -155,6 +154,8 @@ class _Context(NamedTuple):
 
     def job_runs(self, reading: Reading) -> Iterator[Part]:
         """Runs that started since the last look, and what became of those that had not ended then."""
+        if not self._is_due(reading, self.entry.every.job_runs_hours):
+            return
         position, oldest = reading.position, self.now - timedelta(hours=self.warehouse.settings.jobs.lookback_hours)
         since = max(oldest, _time(position.get("until"), oldest) - _RUNS_AGAIN)
         opened = {id_: at for id_, at in position.get("open", {}).items() if datetime.fromisoformat(at) >= oldest}
@@ -165,6 +166,7 @@ class _Context(NamedTuple):
             yield contracts.JOB_RUNS, self._job_rows(runs)
             position["open"] = _still_open(position["open"], runs)
             position["until"] = max(reached, _time(position.get("until"), reached)).isoformat()
+        position["asked_at"] = self.now.isoformat()
 
     def _job_rows(self, runs: list[Row]) -> pa.Table:
         known = jobs.jobs(self.workspace, {str(run["job_id"]) for run in runs})
@@ -179,7 +181,7 @@ class _Context(NamedTuple):
     def usage(self, reading: Reading) -> Iterator[Part]:
         """Usage that billing published since the last look and somewhat before, a week at a time."""
         pipelines = sorted(self._pipelines())
-        if not pipelines or not self._is_due(reading):
+        if not pipelines or not self._is_due(reading, self.entry.every.system_tables_hours):
             return
         today, table = self.now.date(), self.entry.system_tables.usage
         first, begun = self._first_day(), reading.position.get("first_day")
@@ -211,7 +213,7 @@ class _Context(NamedTuple):
 
     def list_prices(self, reading: Reading) -> Iterator[Part]:
         """All prices: those of the past may get an end."""
-        if self._is_due(reading):
+        if self._is_due(reading, self.entry.every.system_tables_hours):
             yield contracts.LIST_PRICES, billing.list_prices(self.ask, self.entry.system_tables.list_prices)
             reading.position["asked_at"] = self.now.isoformat()
 

@@ -93,6 +93,30 @@ def grant_billing(workspace: Workspace, monitor: Principal) -> None:
         workspace.grant_table(monitor, f"system.billing.{table}")
 
 
+# ---- cadence ----
+
+
+def test_each_part_has_its_own_cadence(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-PEER-23: at 0, 1, … 6 hours settings are asked for every 2, system tables every 3, job runs every 6."""
+    grant_timeline(workspace, monitor)
+    every = "every: {settings_hours: 2, system_tables_hours: 3, job_runs_hours: 6}, "
+    site = site_of("jobs: {enabled: true}\n", more=f"sql_warehouse: w1, {every}")
+    asked: dict[str, list[int]] = {"settings": [], "timeline": [], "job runs": []}
+    for hour in range(7):
+        workspace.calls.clear()
+        site.cycle(NOW + hour * HOUR)
+        seen = {
+            "settings": any(call.path.endswith("/pipelines/p") for call in workspace.calls),
+            "timeline": any("pipeline_update_timeline" in repr(call.body) for call in workspace.calls),
+            "job runs": any(call.path.endswith("/jobs/runs/list") for call in workspace.calls),
+        }
+        for part, is_asked in seen.items():
+            asked[part] += [hour] if is_asked else []
+    assert asked == {"settings": [0, 2, 4, 6], "timeline": [0, 3, 6], "job runs": [0, 6]}
+
+
 # ---- updates ----
 
 

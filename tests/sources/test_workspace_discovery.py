@@ -59,7 +59,8 @@ class Looking:
     def __call__(self, now: datetime = NOW, failing: tuple[str, ...] = (), **more: Any) -> dict[str, Facts]:
         self.stand_in.calls.clear()
         look = Look(now, deadline=more.get("deadline"), resume=more.get("resume"))
-        found, self.rest = discovery.discover(self.workspace, TABLE, self.known, frozenset(failing), look)
+        every = more.get("every", DAY)
+        found, self.rest = discovery.discover(self.workspace, TABLE, self.known, frozenset(failing), look, every)
         self.known |= json.loads(json.dumps(found))
         return found
 

@@ -13,7 +13,7 @@ from monitoring_platform.sources.base import Facts, SourceError
 from monitoring_platform.sources.workspace.client import Workspace
 from monitoring_platform.sources.workspace.remedies import parts_of, qualified
 
-_ASK_AGAIN, _SECONDS = timedelta(days=1), 60.0
+_SECONDS = 60.0
 _SETTINGS = ("continuous", "development", "serverless", "photon", "channel", "edition")
 _NEWEST = """
 SELECT workspace_id, pipeline_id, name, created_by, run_as, tags, settings, delete_time
@@ -24,9 +24,11 @@ WHERE age = 1
 """
 
 
-def completed(workspace: Workspace, table: str, found: dict[str, Facts], now: datetime) -> dict[str, Facts]:
+def completed(
+    workspace: Workspace, table: str, found: dict[str, Facts], now: datetime, every: timedelta
+) -> dict[str, Facts]:
     """The pipelines found, and what the system table adds to them. Without access to it they are as they were."""
-    if workspace.sql_warehouse is None or not _is_due(found, now):
+    if workspace.sql_warehouse is None or not _is_due(found, now, every):
         return found
     try:
         rows = workspace.sql(_NEWEST.format(table=qualified(parts_of(table))), seconds=_SECONDS).to_pylist()
@@ -49,9 +51,9 @@ def completed(workspace: Workspace, table: str, found: dict[str, Facts], now: da
     return {id_: {**facts, "catalogued_at": now.isoformat()} for id_, facts in completed.items()}
 
 
-def _is_due(found: Mapping[str, Facts], now: datetime) -> bool:
+def _is_due(found: Mapping[str, Facts], now: datetime, every: timedelta) -> bool:
     asked = max((facts.get("catalogued_at") or "" for facts in found.values()), default="")
-    return not asked or now - datetime.fromisoformat(asked) >= _ASK_AGAIN
+    return not asked or now - datetime.fromisoformat(asked) >= every
 
 
 def _unlisted(row: Mapping[str, Any], table: str, now: datetime) -> Facts:

@@ -33,7 +33,7 @@ from monitoring_platform.sources.workspace.client import Workspace
 
 _PIPELINES = "/api/2.0/pipelines"
 _PAGE, _PARALLEL, _UPDATES = 100, 8, 5
-_ASK_AGAIN, _SETTLED_AFTER = timedelta(days=1), timedelta(minutes=10)
+_SETTLED_AFTER = timedelta(minutes=10)
 ENDED = frozenset({"COMPLETED", "FAILED", "CANCELED"})
 _AT_WORK = frozenset({"DEPLOYING", "RECOVERING", "RESETTING", "RUNNING", "STARTING", "STOPPING"})
 _SPEC = (
@@ -44,23 +44,26 @@ _SPEC = (
 Known = dict[str, Facts]  # by pipeline_id
 
 
-def discover(workspace: Workspace, table: str, known: Known, failing: frozenset[str], look: Look) -> tuple[Known, Any]:
+def discover(
+    workspace: Workspace, table: str, known: Known, failing: frozenset[str], look: Look, every: timedelta
+) -> tuple[Known, Any]:
     """Facts of all pipelines by id, and where a listing that ran out of time goes on. Raises SourceError.
 
     `table`: the system table of pipelines. `failing`: pipelines whose log could not be read, so that their settings
-    are asked for again.
+    are asked for again. `every`: after what time settings are asked for again.
     """
     statuses, rest = _listed(workspace, look.resume, look.deadline)
     found = {id_: from_listing(status, known.get(id_), look.now) for id_, status in statuses.items()}
     if look.deadline is None:
         vanished = {id_: facts for id_, facts in known.items() if id_ not in found}
-        due = [id_ for id_, facts in found.items() if _is_due(facts, known.get(id_), id_ in failing, look.now)]
-        due += [id_ for id_, facts in vanished.items() if _is_missed(facts, look.now)]
+        due = [id_ for id_, facts in found.items() if _is_due(facts, known.get(id_), id_ in failing, look.now, every)]
+        due += [id_ for id_, facts in vanished.items() if _is_missed(facts, look.now, every)]
         found.update(vanished)
         for id_, told in _all_described(workspace, due, look.now):
             found[id_] = {**found[id_], **told}
         host = workspace.url
-        found = {id_: {**facts, "host": host} for id_, facts in completed(workspace, table, found, look.now).items()}
+        found = completed(workspace, table, found, look.now, every)
+        found = {id_: {**facts, "host": host} for id_, facts in found.items()}
     return {id_: _placed(facts, look.now) for id_, facts in found.items()}, rest
 
 
@@ -111,19 +114,19 @@ def _changed_at(updates: list[dict[str, Any]], before: Facts, now: datetime) -> 
     return now.isoformat()
 
 
-def _is_due(facts: Facts, before: Facts | None, is_failing: bool, now: datetime) -> bool:
+def _is_due(facts: Facts, before: Facts | None, is_failing: bool, now: datetime, every: timedelta) -> bool:
     """Whether to ask for the settings of a listed pipeline."""
-    return before is None or is_failing or before.get("name") != facts["name"] or _is_stale(facts, now)
+    return before is None or is_failing or before.get("name") != facts["name"] or _is_stale(facts, now, every)
 
 
-def _is_missed(facts: Facts, now: datetime) -> bool:
+def _is_missed(facts: Facts, now: datetime, every: timedelta) -> bool:
     """Whether to ask what became of a pipeline that is not listed any more."""
-    return not facts.get("deleted") and (not facts.get("hidden") or _is_stale(facts, now))
+    return not facts.get("deleted") and (not facts.get("hidden") or _is_stale(facts, now, every))
 
 
-def _is_stale(facts: Facts, now: datetime) -> bool:
+def _is_stale(facts: Facts, now: datetime, every: timedelta) -> bool:
     at = facts.get("described_at")
-    return at is None or now - datetime.fromisoformat(at) >= _ASK_AGAIN or not (facts.get("hidden") or facts["spec"])
+    return at is None or now - datetime.fromisoformat(at) >= every or not (facts.get("hidden") or facts["spec"])
 
 
 def _all_described(workspace: Workspace, ids: list[str], now: datetime) -> Iterator[tuple[str, Facts]]:

@@ -7,7 +7,7 @@ cursor holds for every way. Trouble that passes ends the read without changing t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ class WorkspaceLogs(NamedTuple):
     tables: Mapping[str, str]
     datasets: Mapping[str, str]
     pipelines_table: str
+    settings_every: timedelta
     pipeline_events: str
     columns: Mapping[str, str]
     overlap_hours: float
@@ -59,6 +60,7 @@ class WorkspaceLogs(NamedTuple):
             entry.tables,
             entry.datasets,
             entry.system_tables.pipelines,
+            timedelta(hours=entry.every.settings_hours),
             entry.system_tables.pipeline_events,
             entry.columns,
             entry.overlap_hours,
@@ -75,7 +77,7 @@ class WorkspaceLogs(NamedTuple):
         known = {at.removeprefix(prefix): facts for at, facts in look.known.items() if at.startswith(prefix)}
         failing = frozenset(at.removeprefix(prefix) for at in look.failing)
         workspace = self.workspace if look.deadline is None else self.workspace._replace(patience=_SENSOR_PATIENCE)
-        found, rest = discover(workspace, self.pipelines_table, known, failing, look)
+        found, rest = discover(workspace, self.pipelines_table, known, failing, look, self.settings_every)
         return Listing([self._log(id_, facts) for id_, facts in sorted(found.items())], rest)
 
     def _log(self, pipeline_id: str, facts: Facts) -> Log:
