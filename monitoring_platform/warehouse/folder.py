@@ -273,6 +273,8 @@ class FolderWarehouse(Warehouse):
         self._write(table, rows, "overwrite")
 
     def _write(self, table: Table, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
+        if not self.exists(table):
+            self._create(table)
         opened = self.open(table)
         write_deltalake(opened, rows, mode=mode)
         self._keep(table, opened)
