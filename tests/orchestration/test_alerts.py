@@ -95,10 +95,11 @@ def ended(desk: Desk, **tags: str) -> str:
             for sensor in make_job_messages(refresh, True):
                 event: Any = events.get(dg.DagsterEventType[names[sensor.name]])
                 if event is not None:
-                    context = dg.build_run_status_sensor_context(
-                        sensor.name, event, instance, result.dagster_run, resources={"platform": platform(desk)}
-                    )
-                    sensor(context)
+                    given = {"platform": platform(desk)}
+                    with dg.build_run_status_sensor_context(
+                        sensor.name, event, instance, result.dagster_run, resources=given
+                    ) as context:
+                        sensor(context)
         return result.run_id
 
 
