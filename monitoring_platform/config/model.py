@@ -170,7 +170,7 @@ class Cadence(Model):
     settings_hours: Annotated[Float, Field(gt=0)] = 24.0
     """Settings and tags of each pipeline, and the system table of pipelines. New and failing ones are asked at once."""
     system_tables_hours: Annotated[Float, Field(gt=0)] = 1.0
-    """Updates, usage and prices in system tables."""
+    """Updates, usage and prices in system tables: they are filled within hours, and asking starts a SQL warehouse."""
     job_runs_hours: Annotated[Float, Field(ge=0)] = 0.0
     """Runs of jobs; 0: with each cycle."""
 

@@ -23,7 +23,6 @@ from monitoring_platform.sources.workspace.timeline import Update
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
-#: System tables are filled within hours, and asking them starts a SQL warehouse: not in every cycle.
 _LATE = timedelta(days=3)  # how far back they are read again, for what was published late
 _FIRST_UPDATES = timedelta(days=35)
 _FIRST_USAGE = timedelta(days=395)  # more than the system table keeps

@@ -5,15 +5,17 @@ ERROR is trouble in the monitoring. What is wrong with pipelines the rules say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitoring_platform.marts import registry
 from monitoring_platform.marts.refresh import behind
+from monitoring_platform.marts.tables.health import INCIDENTS
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.looking import connect
 from monitoring_platform.warehouse.store import Warehouse
@@ -49,6 +51,19 @@ def run(warehouse: Warehouse, check: Check, now: datetime) -> Finding:
     """Evaluate one check; `now` is the clock of what depends on one."""
     rows = check.offenders(warehouse, now)
     return Finding(check.name, check.table, check.severity, rows.num_rows, rows.slice(0, OFFENDERS_SHOWN).to_pylist())
+
+
+def of_rule(rule: str, rows: Sequence[dict[str, Any]]) -> Finding:
+    """What a rule found, as a check tells it: from its rows of `findings`."""
+    is_bad = any(row["severity"] == "error" for row in rows)
+    shown = [_shown(row) for row in rows[:OFFENDERS_SHOWN]]
+    return Finding(rule, INCIDENTS.name, "ERROR" if is_bad else "WARN", len(rows), shown)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("pipeline_name", "title", "since", "severity", "state", "incident_id", "owner", "pipeline_id", "subject")
+    shown = {name: row[name] for name in names}
+    return {**shown, "first_error": orjson.loads(row["evidence"]).get("first_error")}
 
 
 def _ask(warehouse: Warehouse, sql: str, *tables: contracts.Table, **values: Any) -> pa.Table:

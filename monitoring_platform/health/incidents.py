@@ -151,12 +151,12 @@ def _fold(findings: list[Row], upstream: Mapping[str, set[str]], state: State) -
     It stays so for a while when that is over: until its pipeline has run again it cannot show that it is well.
     """
     opened: dict[str, list[Row]] = defaultdict(list)
-    for row in findings:
-        if row["state"] == "open":
-            opened[row["pipeline_id"]].append(row)
     causes: dict[str, Row] = {}
     for row in findings:
-        if row["state"] == "open" and kind(row["rule"]).is_cause and RANK[row["severity"]] > 0:
+        if row["state"] != "open":
+            continue
+        opened[row["pipeline_id"]].append(row)
+        if kind(row["rule"]).is_cause and RANK[row["severity"]] > 0:
             first = causes.get(row["pipeline_id"])
             if first is None or _began(row) < _began(first):
                 causes[row["pipeline_id"]] = row
@@ -167,14 +167,15 @@ def _fold(findings: list[Row], upstream: Mapping[str, set[str]], state: State) -
         if row["state"] == "folded" and row["incident_id"] in recent
     }
     for row in findings:
-        folds, restates = kind(row["rule"]).folds, kind(row["rule"]).restates
-        if row["state"] != "open" or not (folds or restates):
+        known = kind(row["rule"])
+        if row["state"] != "open" or not (known.folds or known.restates):
             continue
-        reached = [causes[key] for key in _all_upstream(row["pipeline_id"], upstream) if key in causes] if folds else []
+        readings = _all_upstream(row["pipeline_id"], upstream) if known.folds else ()
+        reached = [causes[key] for key in readings if key in causes]
         earlier = [cause for cause in reached if _began(cause) <= _began(row)] or [
             other
             for other in opened[row["pipeline_id"]]
-            if other["rule"] in restates and RANK[other["severity"]] >= RANK[row["severity"]]
+            if other["rule"] in known.restates and RANK[other["severity"]] >= RANK[row["severity"]]
         ]
         before = folded.get((row["rule"], row["pipeline_id"], row["subject"]))
         if earlier:

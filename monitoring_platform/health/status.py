@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby
@@ -12,9 +11,9 @@ from typing import Any
 from monitoring_platform.config import PlumberProject
 from monitoring_platform.cycle.ingest import discover
 from monitoring_platform.cycle.ledger import told_by_workspace
-from monitoring_platform.health.checks import CHECKS, OFFENDERS_SHOWN, Finding, run
+from monitoring_platform.health.checks import CHECKS, Finding, of_rule, run
 from monitoring_platform.marts.registry import EXPECTATION_RESULTS, PIPELINE_RUNS
-from monitoring_platform.marts.tables.health import FINDINGS, INCIDENTS
+from monitoring_platform.marts.tables.health import FINDINGS
 from monitoring_platform.sources import SourceError
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.looking import connect
@@ -69,9 +68,7 @@ WHERE state NOT IN ('seen', 'excluded') ORDER BY state, pipeline_name NULLS LAST
 
 
 _OPEN = """
-SELECT rule, pipeline_name, title, since, severity, state, incident_id, owner, pipeline_id, subject,
-       evidence ->> 'first_error' AS first_error
-FROM findings WHERE state = 'open' ORDER BY rule, since DESC NULLS LAST, pipeline_id, subject
+SELECT * FROM findings WHERE state = 'open' ORDER BY rule, since DESC NULLS LAST, pipeline_id, subject
 """
 
 
@@ -79,20 +76,14 @@ def overview(warehouse: Warehouse, now: datetime) -> Overview:
     """Everything that `status` shows."""
     con = connect(warehouse, contracts.PIPELINES, contracts.QUARANTINE, PIPELINE_RUNS, EXPECTATION_RESULTS, FINDINGS)
     checks = [run(warehouse, check, now) for check in CHECKS if check.name not in _LOOKS_AT_EVENTS]
+    found = groupby(_rows(con, _OPEN), itemgetter("rule"))
     return Overview(
         pipelines=_rows(con, _PIPELINES),
-        attention=[*checks, *_by_rule(_rows(con, _OPEN))],
+        attention=[*checks, *(of_rule(rule, list(rows)) for rule, rows in found)],
         unseen=_rows(con, _UNSEEN),
         quarantined=_rows(con, "SELECT count(*) AS n FROM quarantine")[0]["n"],
         events=warehouse.rows(contracts.UNION),
     )
-
-
-def _by_rule(rows: list[Row]) -> Iterator[Finding]:
-    for rule, found in groupby(rows, itemgetter("rule")):
-        shown = [{name: value for name, value in row.items() if name != "rule"} for row in found]
-        is_bad = any(row["severity"] == "error" for row in shown)
-        yield Finding(rule, INCIDENTS.name, "ERROR" if is_bad else "WARN", len(shown), shown[:OFFENDERS_SHOWN])
 
 
 #: These two read events; a cycle runs them, a look at the state need not.

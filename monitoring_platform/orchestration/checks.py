@@ -47,18 +47,23 @@ def health_checks(
         finding = run(warehouse, check, now)
         if finding.severity == "ERROR" and not finding.passed:
             broken.append(finding)
-        yield dg.AssetCheckResult(
-            check_name=finding.check,
-            asset_key=finding.table,
-            passed=finding.passed,
-            severity=_SEVERITY[finding.severity],
-            metadata=offenders(finding.total, finding.offenders),
-        )
+        yield result_of(finding)
     if broken:
         raise dg.Failure(
             "the monitoring itself is in trouble: " + "; ".join(describe(finding) for finding in broken),
             allow_retries=False,
         )
+
+
+def result_of(finding: Finding) -> dg.AssetCheckResult:
+    """A finding as Dagster shows it."""
+    return dg.AssetCheckResult(
+        check_name=finding.check,
+        asset_key=finding.table,
+        passed=finding.passed,
+        severity=_SEVERITY[finding.severity],
+        metadata=offenders(finding.total, finding.offenders),
+    )
 
 
 def describe(finding: Finding) -> str:

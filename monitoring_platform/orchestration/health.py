@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-import orjson
 
 from monitoring_platform.config import Settings
 from monitoring_platform.cycle.clock import clock
 from monitoring_platform.health import rules
-from monitoring_platform.health.checks import OFFENDERS_SHOWN
+from monitoring_platform.health.checks import Finding, of_rule
 from monitoring_platform.health.incidents import Step
 from monitoring_platform.health.notify.delivering import notify
 from monitoring_platform.health.watch import watch
 from monitoring_platform.marts.registry import MARTS
 from monitoring_platform.marts.tables.health import FINDINGS, INCIDENTS, SLO_STATUS
 from monitoring_platform.orchestration.assets import column_schema, table_metadata, writing
-from monitoring_platform.orchestration.checks import CheckConfig, offenders
+from monitoring_platform.orchestration.checks import CheckConfig, result_of
 from monitoring_platform.orchestration.resources import Platform
 
 _log = logging.getLogger("monitoring_platform")
@@ -70,20 +69,8 @@ def _results(made: Step) -> Iterator[dg.AssetCheckResult]:
     for row in made.findings:
         found[row["rule"]].append(row)
     for result in made.results:
-        rows, error = found[result["rule"]], result["error"]
-        is_bad = error is not None or any(row["severity"] == "error" for row in rows)
-        shown = [{"could_not_be_evaluated": error}] if error else [_shown(row) for row in rows[:OFFENDERS_SHOWN]]
-        yield dg.AssetCheckResult(
-            check_name=result["rule"],
-            asset_key=INCIDENTS.name,
-            passed=not shown,
-            severity=dg.AssetCheckSeverity.ERROR if is_bad else dg.AssetCheckSeverity.WARN,
-            metadata=offenders(1 if error else len(rows), shown),
-        )
-
-
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("pipeline_name", "title", "since", "severity", "state", "incident_id", "owner", "pipeline_id", "subject")
-    shown = {name: row[name] for name in names}
-    error = orjson.loads(row["evidence"]).get("first_error")
-    return {**shown, "first_error": error}
+        rule, error = result["rule"], result["error"]
+        if error is None:
+            yield result_of(of_rule(rule, found[rule]))
+        else:
+            yield result_of(Finding(rule, INCIDENTS.name, "ERROR", 1, [{"could_not_be_evaluated": error}]))

@@ -7,10 +7,12 @@ import logging
 import threading
 from collections.abc import Callable
 
+#: How long the job waits, if it does not say.
+SECONDS = 30.0
 _log = logging.getLogger("monitoring_platform")
 
 
-def attempt(what: str, action: Callable[[], object], seconds: float) -> str | None:
+def attempt(what: str, action: Callable[[], object], seconds: float = SECONDS) -> str | None:
     """Do it in a thread of its own and wait at most so long; gives what went wrong, which is logged, or None.
 
     What takes longer is left to itself and may still be done.

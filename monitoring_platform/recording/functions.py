@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from monitoring_platform.event_log import job_events
@@ -19,12 +19,10 @@ from monitoring_platform.recording.bounded import attempt
 from monitoring_platform.recording.checks import fails_when, row_count
 from monitoring_platform.recording.run import DEFAULT_TARGET_MINUTES, utc_now
 from monitoring_platform.recording.store import open_store
-from monitoring_platform.recording.tables import EVENTS, METRICS, QUALITY_CHECKS, event_row
+from monitoring_platform.recording.tables import EVENTS, METRICS, QUALITY_CHECKS, event_row, metrics_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_WRITE_SECONDS = 30.0
 
 
 def setup_monitoring_tables(place: str | os.PathLike[str] | None = None) -> None:
@@ -55,8 +53,6 @@ def write_pipeline_metrics(
     """
     started_at = started_at if started_at.tzinfo else started_at.replace(tzinfo=timezone.utc)
     completed_at = clock()
-    exact = (completed_at - started_at) / timedelta(minutes=1)
-    minutes, is_met = round(exact, 2), status == "success" and exact <= slo_target_minutes
     event = job_events.step_ended(
         job_events.Run(run_id, pipeline_name),
         0,
@@ -66,20 +62,18 @@ def write_pipeline_metrics(
         rows_quarantined=rows_quarantined,
         is_failed=status != "success",
     )
-    metrics = {
-        "run_id": run_id,
-        "pipeline_name": pipeline_name,
-        "pipeline_version": pipeline_version,
-        "started_at": started_at,
-        "completed_at": completed_at,
-        "duration_minutes": minutes,
-        "rows_processed": rows_processed,
-        "rows_quarantined": rows_quarantined,
-        "slo_target_minutes": slo_target_minutes,
-        "slo_met": is_met,
-        "status": status,
-        "error_message": redact_text(error_message),
-    }
+    metrics = metrics_row(
+        run_id=run_id,
+        pipeline_name=pipeline_name,
+        pipeline_version=pipeline_version,
+        started_at=started_at,
+        completed_at=completed_at,
+        rows_processed=rows_processed,
+        rows_quarantined=rows_quarantined,
+        slo_target_minutes=slo_target_minutes,
+        status=status,
+        error_message=redact_text(error_message),
+    )
     row = {**event_row(event), "rows_in": rows_processed, "rows_quarantined": rows_quarantined}
 
     def write() -> None:
@@ -87,8 +81,8 @@ def write_pipeline_metrics(
         store.append(METRICS, [metrics])
 
     store = open_store(place)
-    attempt("metrics", write, _WRITE_SECONDS)
-    return minutes, is_met
+    attempt("metrics", write)
+    return metrics["duration_minutes"], metrics["slo_met"]
 
 
 def run_quality_check(
@@ -127,5 +121,5 @@ def run_quality_check(
         store.append(EVENTS, [{**event_row(event), "checks": [result.extra()]}])
         store.append(QUALITY_CHECKS, [result.row(run_id, pipeline_name)])
 
-    attempt("quality check", write, _WRITE_SECONDS)
+    attempt("quality check", write)
     return result.passed

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from functools import partial, wraps
 from itertools import count
 from types import TracebackType
@@ -25,11 +25,11 @@ from monitoring_platform.event_log import job_events
 from monitoring_platform.event_log.job_events import Event
 from monitoring_platform.event_log.redact import redact_text
 from monitoring_platform.recording import frames
-from monitoring_platform.recording.bounded import attempt
+from monitoring_platform.recording.bounded import SECONDS, attempt
 from monitoring_platform.recording.checks import Check, ChecksFailed, Result
 from monitoring_platform.recording.signs import Signs
 from monitoring_platform.recording.store import Store, open_store
-from monitoring_platform.recording.tables import EVENTS, METRICS, QUALITY_CHECKS, event_row
+from monitoring_platform.recording.tables import EVENTS, METRICS, QUALITY_CHECKS, event_row, metrics_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -141,7 +141,7 @@ class Run:
         clock: Callable[[], datetime] = utc_now,
         heartbeat_seconds: float = 60.0,
         lost_after_seconds: float = 300.0,
-        write_seconds: float = 30.0,
+        write_seconds: float = SECONDS,
     ) -> None:
         self.run_id, self.pipeline_name, self.pipeline_version = str(uuid.uuid4()), pipeline_name, pipeline_version
         self.slo_target_minutes, self.clock = slo_target_minutes, clock
@@ -241,10 +241,7 @@ class Run:
     def end(self, error: BaseException | None) -> None:
         """Record the end; `error` is what ended the run, None = success."""
         completed_at = self.clock()
-        exact = (completed_at - self.started_at) / timedelta(minutes=1)
         self.status = "failed" if error is not None else "success"
-        self.duration_minutes = round(exact, 2)
-        self.slo_met = error is None and exact <= self.slo_target_minutes
         if not self._steps or (error is not None and error is not self._told_error):
             whole = Step(self, self.pipeline_name, 0)
             whole.rows_in = whole.rows_out = self.rows_processed if not self._steps else None
@@ -254,20 +251,20 @@ class Run:
         message = None
         if error is not None:
             message = (redact_text(f"{type(error).__name__}: {job_events.text_of(error)}") or "")[:_ERROR_LIMIT]
-        metrics = {
-            "run_id": self.run_id,
-            "pipeline_name": self.pipeline_name,
-            "pipeline_version": self.pipeline_version,
-            "started_at": self.started_at,
-            "completed_at": completed_at,
-            "duration_minutes": self.duration_minutes,
-            "rows_processed": self.rows_processed,
-            "rows_quarantined": self.rows_quarantined,
-            "slo_target_minutes": self.slo_target_minutes,
-            "slo_met": self.slo_met,
-            "status": self.status,
-            "error_message": message,
-        }
+        metrics = metrics_row(
+            run_id=self.run_id,
+            pipeline_name=self.pipeline_name,
+            pipeline_version=self.pipeline_version,
+            started_at=self.started_at,
+            completed_at=completed_at,
+            rows_processed=self.rows_processed,
+            rows_quarantined=self.rows_quarantined,
+            slo_target_minutes=self.slo_target_minutes,
+            status=self.status,
+            error_message=message,
+        )
+        minutes, is_met = metrics["duration_minutes"], metrics["slo_met"]
+        self.duration_minutes, self.slo_met = minutes, is_met
         if self._store is not None:
             store = self._store
             written = self._attempt("records", lambda: self._write(store, metrics))
@@ -276,10 +273,8 @@ class Run:
                 self._attempt("end", signs.end if written else signs.leave)
         failed = tuple(r.check.name for r in self.results if not r.passed and r.check.action != "record")
         alert = self._alert
-        if alert is not None and (error is not None or failed or not self.slo_met):
-            report = Report(
-                self.run_id, self.pipeline_name, self.status, message, failed, self.duration_minutes, self.slo_met
-            )
+        if alert is not None and (error is not None or failed or not is_met):
+            report = Report(self.run_id, self.pipeline_name, self.status, message, failed, minutes, is_met)
             self._attempt("alert", lambda: alert(report))
 
     def _write(self, store: Store, metrics: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ it has no column for (steps, stacks of errors, severity and action of a check) i
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -14,76 +14,104 @@ import pyarrow as pa
 
 from monitoring_platform.event_log.job_events import Event
 from monitoring_platform.event_log.redact import redact_value
-from monitoring_platform.event_log.schema import BOOL, LONG, STRING, TIMESTAMP, Column
-from monitoring_platform.warehouse.contracts import Table
+from monitoring_platform.event_log.schema import LONG, STRING, Column
+from monitoring_platform.marts.tables.contract import table
 
-_INT, _DOUBLE = pa.int32(), pa.float64()
-
-METRICS = Table(
+METRICS = table(
     "pipeline_metrics",
     "one run that ended",
-    ("run_id",),
-    (
-        Column("run_id", STRING, "UUID made at the start of the run; the same in all three tables."),
-        Column("pipeline_name", STRING, "The job."),
-        Column("pipeline_version", STRING, "Raised by hand when the logic changes."),
-        Column("started_at", TIMESTAMP, "When the run began."),
-        Column("completed_at", TIMESTAMP, "When it ended."),
-        Column("duration_minutes", _DOUBLE, "Minutes between the two, 2 decimals."),
-        Column("rows_processed", LONG, "Rows that came in; null = not counted."),
-        Column("rows_quarantined", LONG, "Rows that were put into quarantine; null = not counted."),
-        Column("slo_target_minutes", _INT, "Minutes that the run was allowed to take."),
-        Column("slo_met", BOOL, "It succeeded, and took at most that long before rounding."),
-        Column("status", STRING, "success or failed."),
-        Column("error_message", STRING, "Class and text of the exception, redacted; null = none."),
-    ),
+    "run_id",
+    """
+    run_id text UUID made at the start of the run; the same in all three tables.
+    pipeline_name text The job.
+    pipeline_version text Raised by hand when the logic changes.
+    started_at time When the run began.
+    completed_at time When it ended.
+    duration_minutes double Minutes between the two, 2 decimals.
+    rows_processed long Rows that came in; null = not counted.
+    rows_quarantined long Rows that were put into quarantine; null = not counted.
+    slo_target_minutes int Minutes that the run was allowed to take.
+    slo_met bool It succeeded, and took at most that long before rounding.
+    status text success or failed.
+    error_message text Class and text of the exception, redacted; null = none.
+    """,
 )
-QUALITY_CHECKS = Table(
+QUALITY_CHECKS = table(
     "pipeline_quality_checks",
     "one check of one run",
-    (),
-    (
-        Column("run_id", STRING, "The run."),
-        Column("pipeline_name", STRING, "The job."),
-        Column("checked_at", TIMESTAMP, "When it was evaluated."),
-        Column("check_name", STRING, "Name of the check."),
-        Column("column_name", STRING, "Column that it is about; * = the whole."),
-        Column("check_type", STRING, "null_check, unique_check, range_check, volume_check, …"),
-        Column("rows_checked", LONG, "Rows looked at."),
-        Column(
-            "rows_failed", LONG, "Rows that failed; of a volume check the rows missing or too many; null = no count."
-        ),
-        Column("failure_pct", _DOUBLE, "100 × failed / checked, 4 decimals; 0 of an empty frame; null = unknown."),
-        Column("threshold_pct", _DOUBLE, "Largest percentage that passes."),
-        Column("passed", BOOL, "The percentage, before rounding, is at most that."),
-    ),
+    "",
+    """
+    run_id text The run.
+    pipeline_name text The job.
+    checked_at time When it was evaluated.
+    check_name text Name of the check.
+    column_name text Column that it is about; * = the whole.
+    check_type text null_check, unique_check, range_check, volume_check, …
+    rows_checked long Rows looked at.
+    rows_failed long Rows that failed; of a volume check the rows missing or too many; null = no count.
+    failure_pct double 100 × failed / checked, 4 decimals; 0 of an empty frame; null = unknown.
+    threshold_pct double Largest percentage that passes.
+    passed bool The percentage, before rounding, is at most that.
+    """,
 )
 _CHECK = pa.struct(
     [("name", STRING), ("severity", STRING), ("action", STRING), ("rows_unknown", LONG), ("note", STRING)]
 )
-EVENTS = Table(
+_EVENTS = table(
     "pipeline_run_events",
     "one event of a run, in the shape of an event log",
-    ("id",),
-    (
-        Column("id", STRING, "Follows from the run and what is said."),
-        Column("timestamp", TIMESTAMP, "When it happened."),
-        Column("level", STRING, "INFO or ERROR."),
-        Column("event_type", STRING, "create_update, update_progress or flow_progress (a step)."),
-        Column("message", STRING, "For people."),
-        Column("origin", STRING, "JSON: job, run and step."),
-        Column("error", STRING, "JSON: the exception and its causes with their stacks, redacted; null = none."),
-        Column("details", STRING, "JSON: what the event says."),
-        Column("run_id", STRING, "The run."),
-        Column("pipeline_name", STRING, "The job."),
-        Column("step", STRING, "The step, nested ones as outer/inner; null = the run."),
-        Column("rows_in", LONG, "Rows that the step read; null = not counted."),
-        Column("rows_out", LONG, "Rows that it wrote; null = not counted."),
-        Column("rows_quarantined", LONG, "Rows that it put into quarantine; null = not counted."),
-        Column("checks", pa.list_(_CHECK), "Its checks: what their table has no column for."),
-    ),
+    "id",
+    """
+    id text Follows from the run and what is said.
+    timestamp time When it happened.
+    level text INFO or ERROR.
+    event_type text create_update, update_progress or flow_progress (a step).
+    message text For people.
+    origin text JSON: job, run and step.
+    error text JSON: the exception and its causes with their stacks, redacted; null = none.
+    details text JSON: what the event says.
+    run_id text The run.
+    pipeline_name text The job.
+    step text The step, nested ones as outer/inner; null = the run.
+    rows_in long Rows that the step read; null = not counted.
+    rows_out long Rows that it wrote; null = not counted.
+    rows_quarantined long Rows that it put into quarantine; null = not counted.
+    """,
 )
+_CHECKS = Column("checks", pa.list_(_CHECK), "Its checks: what their table has no column for.")
+EVENTS = _EVENTS._replace(columns=(*_EVENTS.columns, _CHECKS))
 TABLES = (METRICS, QUALITY_CHECKS, EVENTS)
+
+
+def metrics_row(
+    *,
+    run_id: str,
+    pipeline_name: str,
+    pipeline_version: str,
+    started_at: datetime,
+    completed_at: datetime,
+    rows_processed: int | None,
+    rows_quarantined: int | None,
+    slo_target_minutes: int,
+    status: str,
+    error_message: str | None,
+) -> dict[str, Any]:
+    """The row of a run that ended. One that did not succeed never meets its SLO; it is judged before rounding."""
+    minutes = (completed_at - started_at) / timedelta(minutes=1)
+    return {
+        "run_id": run_id,
+        "pipeline_name": pipeline_name,
+        "pipeline_version": pipeline_version,
+        "started_at": started_at,
+        "completed_at": completed_at,
+        "duration_minutes": round(minutes, 2),
+        "rows_processed": rows_processed,
+        "rows_quarantined": rows_quarantined,
+        "slo_target_minutes": slo_target_minutes,
+        "slo_met": status == "success" and minutes <= slo_target_minutes,
+        "status": status,
+        "error_message": error_message,
+    }
 
 
 def event_row(event: Event) -> dict[str, Any]:

@@ -88,8 +88,10 @@ class Jobs:
     def _state(self, sign: Path) -> Any:
         """What is new about a run under way when it changes: how much it told, and since when it is lost."""
         content = _content(sign)
-        if content is None or isinstance(content, Unreadable):
-            return content and content.raw
+        if content is None:
+            return None
+        if isinstance(content, Unreadable):
+            return content.raw
         return [len(content["events"]), content["last_seen"] if self._is_lost(content) else None]
 
     def _is_lost(self, content: Any) -> bool:
@@ -98,11 +100,12 @@ class Jobs:
 
     def _of_run(self, sign: Path) -> Iterator[Delivered | Unreadable]:
         content = _content(sign)
-        position = f"{_RUNNING}/{sign.name}"
+        if content is None:
+            return
         if isinstance(content, Unreadable):
             yield content
-        if content is None or isinstance(content, Unreadable):
             return
+        position = f"{_RUNNING}/{sign.name}"
         for event in content["events"]:
             yield Delivered(event, position)
         if self._is_lost(content):

@@ -19,17 +19,14 @@ from monitoring_platform.recording.declarative.graph import Flow, Graph, dotted,
 from monitoring_platform.recording.declarative.journal import Journal, Pipeline
 from monitoring_platform.recording.declarative.messages import Said, failure, understand
 from monitoring_platform.recording.declarative.rows import Written, rows_written
+from monitoring_platform.recording.run import utc_now
 
 _PATIENCE = 30.0  # seconds for all tables together to tell what was written to them
 _ENDS = ("COMPLETED", "FAILED", "CANCELED")
 
 
-def _clock() -> datetime:
-    return datetime.now(timezone.utc)
-
-
 @contextmanager
-def capture(folder: Path | str, name: str, storage: str, *, now: Callable[[], datetime] = _clock) -> Iterator[None]:
+def capture(folder: Path | str, name: str, storage: str, *, now: Callable[[], datetime] = utc_now) -> Iterator[None]:
     """Record one run of a pipeline, by the commands that this process sends to a Spark Connect server inside the block.
 
     `name` and `storage` are those of the pipeline's spec. The log is written below `folder`. One run at a time; an
