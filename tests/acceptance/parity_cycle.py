@@ -180,7 +180,7 @@ def main(engine_json: str, deliveries: Path, folder: Path, out: Path) -> None:
         report[delivery.name] = {
             "seconds": round(time.perf_counter() - started, 1),
             "read": asdict(read),
-            "united": asdict(united),
+            "united": asdict(united) | {"lags": united.lag_seconds()},
             "refreshed": [asdict(one) for one in refreshed],
         }
         dump(place, out / delivery.name)
