@@ -63,7 +63,8 @@ class United:
     def lag_seconds(self) -> dict[str, float]:
         """Median (`p50`) and longest (`max`) time from an event to its being ingested; none without new events."""
         lags = pa.chunked_array([chunk for lag in self.lags for chunk in lag.chunks], pa.duration("us"))
-        seconds = pc.divide(pc.cast(pc.cast(lags.drop_null(), pa.int64()), pa.float64()), 1e6)
+        micros = pc.cast(lags.drop_null(), pa.int64())
+        seconds = pc.divide(pc.cast(micros, pa.float64(), safe=False), 1e6)  # a clock may be centuries off
         if not len(seconds):
             return {}
         return {"p50": pc.quantile(seconds, 0.5)[0].as_py(), "max": pc.max(seconds).as_py()}

@@ -98,6 +98,8 @@ def test_lag_is_of_new_events_only(site: Site) -> None:
     site.write("b.jsonl", state(f"{seconds[0]}", seconds[0], "RUNNING"))
     assert lag(site) == {"p50": 30.0, "max": 30.0}
     assert United(lags=[pa.chunked_array([], pa.duration("us"))]).lag_seconds() == {}
+    site.write("c.jsonl", state("wrong clock", 0, "RUNNING") | {"timestamp": "2999-01-01T00:00:00.001Z"})
+    assert lag(site)["max"] == (NOW - datetime(2999, 1, 1, microsecond=1000, tzinfo=timezone.utc)).total_seconds()
 
 
 def lag(site: Site) -> dict[str, float]:
