@@ -33,10 +33,13 @@ def attempt(what: str, action: Callable[[], object], seconds: float = SECONDS) -
     except RuntimeError as error:  # no more threads, or the interpreter is ending
         failure.append(error)
     if thread.is_alive():
-        problem = f"{what}: not done after {seconds:g} s"
-    elif failure:
-        problem = f"{what}: {type(failure[0]).__name__}: {failure[0]}"
-    else:
-        return None
+        return warn(what, f"not done after {seconds:g} s")
+    return warn(what, failure[0]) if failure else None
+
+
+def warn(what: str, reason: BaseException | str) -> str:
+    """Log that something could not be done for the job; gives what was said."""
+    text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
+    problem = f"{what}: {text}"
     _log.warning("monitoring of this run: %s", problem)
     return problem

@@ -1,7 +1,7 @@
 """Functions to call by hand, named as in the article that the tables come from. `monitored_run` does all this
 by itself.
 
-Like it, they never fail the job: what cannot be written is logged.
+Like it, they never fail the job, nor delay it beyond `write_seconds`: what cannot be written is logged.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from monitoring_platform.event_log import job_events
 from monitoring_platform.event_log.redact import redact_text
 from monitoring_platform.recording import frames
-from monitoring_platform.recording.bounded import attempt
+from monitoring_platform.recording.bounded import SECONDS, attempt, warn
 from monitoring_platform.recording.checks import fails_when, row_count
 from monitoring_platform.recording.run import DEFAULT_TARGET_MINUTES, utc_now
 from monitoring_platform.recording.store import open_store
 from monitoring_platform.recording.tables import EVENTS, METRICS, QUALITY_CHECKS, event_row, metrics_row
+from monitoring_platform.warehouse.contracts import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Place = str | os.PathLike[str] | None
 
-def setup_monitoring_tables(place: str | os.PathLike[str] | None = None) -> None:
+
+def setup_monitoring_tables(place: Place = None) -> None:
     """Create the schema or folder and the tables if they are missing; what exists is left as it is.
 
     Raises what the store raises: this is called by people, not by jobs.
@@ -44,8 +47,9 @@ def write_pipeline_metrics(
     status: str = "success",
     error_message: str | None = None,
     *,
-    place: str | os.PathLike[str] | None = None,
+    place: Place = None,
     clock: Callable[[], datetime] = utc_now,
+    write_seconds: float = SECONDS,
 ) -> tuple[float, bool]:
     """Write the row of a run that ends now, once for each run; gives its minutes and whether its SLO is met.
 
@@ -76,12 +80,7 @@ def write_pipeline_metrics(
     )
     row = {**event_row(event), "rows_in": rows_processed, "rows_quarantined": rows_quarantined}
 
-    def write() -> None:
-        store.append(EVENTS, [row])
-        store.append(METRICS, [metrics])
-
-    store = open_store(place)
-    attempt("metrics", write)
+    _record("metrics", place, write_seconds, (EVENTS, row), (METRICS, metrics))
     return metrics["duration_minutes"], metrics["slo_met"]
 
 
@@ -96,8 +95,9 @@ def run_quality_check(
     threshold_pct: float = 1.0,
     *,
     minimum_rows: int | None = None,
-    place: str | os.PathLike[str] | None = None,
+    place: Place = None,
     clock: Callable[[], datetime] = utc_now,
+    write_seconds: float = SECONDS,
 ) -> bool:
     """Evaluate one check in one pass, write its row, and say whether it passed.
 
@@ -113,13 +113,24 @@ def run_quality_check(
         made = fails_when(condition, column_name, name=check_name, threshold_pct=threshold_pct)
         check = replace(made, kind=check_type)
     (result,) = frames.evaluate(df, [check], clock(), lambda name: None)
-    store = open_store(place)
     run, at = job_events.Run(run_id, pipeline_name), result.checked_at
-    event = job_events.checked(run, pipeline_name, at, result.expectation(pipeline_name))
+    event = event_row(job_events.checked(run, pipeline_name, at, result.expectation(pipeline_name)))
+    event["checks"] = [result.extra()]
+    check_row = result.row(run_id, pipeline_name)
+    _record("quality check", place, write_seconds, (EVENTS, event), (QUALITY_CHECKS, check_row))
+    return result.passed
+
+
+def _record(what: str, place: Place, seconds: float, *rows: tuple[Table, dict[str, Any]]) -> None:
+    """Append each row to its table, in this order, within a bounded time; what goes wrong is logged."""
+    try:
+        store = open_store(place)  # in the thread of the job, whose Spark session another one does not see
+    except Exception as error:
+        warn(what, error)
+        return
 
     def write() -> None:
-        store.append(EVENTS, [{**event_row(event), "checks": [result.extra()]}])
-        store.append(QUALITY_CHECKS, [result.row(run_id, pipeline_name)])
+        for table, row in rows:
+            store.append(table, [row])
 
-    attempt("quality check", write)
-    return result.passed
+    attempt(what, write, seconds)

@@ -25,7 +25,7 @@ from monitoring_platform.event_log import job_events
 from monitoring_platform.event_log.job_events import Event
 from monitoring_platform.event_log.redact import redact_text
 from monitoring_platform.recording import frames
-from monitoring_platform.recording.bounded import SECONDS, attempt
+from monitoring_platform.recording.bounded import SECONDS, attempt, warn
 from monitoring_platform.recording.checks import Check, ChecksFailed, Result
 from monitoring_platform.recording.signs import Signs
 from monitoring_platform.recording.store import Store, open_store
@@ -224,8 +224,7 @@ class Run:
             self._store = self._open()
             running = self._store.running
         except Exception as error:
-            self.problems.append(f"records: {type(error).__name__}: {error}")
-            _log.warning("monitoring of this run: %s", self.problems[-1])
+            self.problems.append(warn("records", error))
             return
         config = {
             "version": self.pipeline_version,

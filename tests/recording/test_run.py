@@ -218,6 +218,18 @@ def test_a_store_that_fails_or_hangs_costs_little(
     assert [report.error_message for report in told] == ["ValueError: mine"]  # the alert goes out all the same
 
 
+@pytest.mark.parametrize("store", [Hanging, Broken])
+def test_what_is_called_by_hand_costs_little_too(
+    store: type[Hanging], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
+) -> None:
+    """R-OWN-05, R-OWN-11: the answer is given within the bound, whatever becomes of the row, and it is reported."""
+    monkeypatch.setattr("monitoring_platform.recording.functions.open_store", lambda place: store())
+    begun = time.monotonic()
+    assert write_pipeline_metrics("job", START, 1, 0, "r", clock=clock, write_seconds=0.2) == (0.0, True)
+    assert time.monotonic() - begun < 5
+    assert ("metrics: not done after 0.2 s" if store is Hanging else "metrics: OSError: disk full") in caplog.text
+
+
 def test_a_folder_that_hangs_is_waited_for_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is one for the run, not one for each of its steps; the records are whole all the same."""
     monkeypatch.setattr("monitoring_platform.recording.signs.os.replace", lambda *_: time.sleep(60))
@@ -241,12 +253,17 @@ def test_a_sign_that_cannot_be_read(watched: Site, place: Path) -> None:
     assert watched.row("quarantine")["raw"] == "half a li"
 
 
-def test_a_place_that_cannot_be_written_costs_nothing(tmp_path: Path, clock: Clock) -> None:
+def test_a_place_that_cannot_be_written_costs_nothing(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """R-OWN-11: a file where the folder should be, and a schema without a Spark session."""
     (tmp_path / "file").write_text("")
     with monitored_run("job", tmp_path / "file" / "records") as run:
         pass
     assert run.status == "success" and run.problems
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    assert write_pipeline_metrics("job", START, 1, 0, "r", place="no.session", clock=clock) == (0.0, True)
+    assert "metrics: ValueError: no.session is a schema of a catalog and there is no Spark session" in caplog.text
 
 
 def test_alerts_come_after_the_row_and_may_fail(place: Path, clock: Clock) -> None:
