@@ -68,6 +68,20 @@ def local(value: Any, info: ValidationInfo) -> Any:
     return absolute(value, info)
 
 
+def folder_of_records(value: Any, info: ValidationInfo) -> Any:
+    """A folder in which jobs record their runs. What they record in a catalog or an object store cannot be read."""
+    if isinstance(value, str) and _ADDRESS.match(value):
+        raise wrong(
+            "must be a folder: records in an object store are not read. Let the jobs record in a mounted folder"
+        )
+    if isinstance(value, str) and value and not re.search(r"[/\\]", value):
+        raise wrong(
+            "must be a path with a slash: without one it names a schema of a catalog, where records are not read. "
+            "Let the jobs record in a folder or a volume, and write its path: ./records, /Volumes/…"
+        )
+    return absolute(value, info)
+
+
 def readable_file(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, str) and _ADDRESS.match(value):
         raise wrong("must be a local file. Write its path")

@@ -21,6 +21,7 @@ from monitoring_platform.config.base import (
     Texts,
     Zone,
     absolute,
+    folder_of_records,
     local,
     matches,
     origin_of,
@@ -147,6 +148,8 @@ class JobsSource(_Located):
 
     type: Literal["jobs"]
     """Folder where jobs record their runs: tables, and a small file for each run under way."""
+    path: Annotated[str, BeforeValidator(folder_of_records)]
+    """The folder, with a slash: `./records`, `/Volumes/…`; relative to the file; may appear later."""
 
 
 class SystemTables(Model):

@@ -233,7 +233,9 @@ class Run:
         }
         events = job_events.started(self._identity, self.started_at, {k: v for k, v in config.items() if v is not None})
         self._rows += [event_row(event) for event in events]
-        if running is not None:
+        if running is None:
+            _log.warning("monitoring of this run: nobody sees that it is killed; records in a folder or volume tell it")
+        else:
             signs = self._signs = Signs(running, self._identity, self._silence_seconds, self.clock)
             self._attempt("start", lambda: signs.begin(events, self._beat_seconds))
 

@@ -594,6 +594,20 @@ def test_a_warehouse_path_is_no_address() -> None:
     ]
 
 
+def test_records_of_jobs_are_read_from_folders() -> None:
+    """OWN: records in a catalog or an object store are written but not read: that is said, with what to do."""
+    written = "warehouse: {path: ./w}\nsources:\n  - {type: jobs, path: %s}\n"
+    (schema,), (address,) = problems(written % "monitoring.pipeline_ops"), problems(written % "s3://bucket/records")
+    assert schema == (
+        "m.yaml:3: sources[0].path: must be a path with a slash: without one it names a schema of a catalog, where "
+        "records are not read. Let the jobs record in a folder or a volume, and write its path: ./records, /Volumes/…"
+    )
+    assert address == (
+        "m.yaml:3: sources[0].path: must be a folder: records in an object store are not read. "
+        "Let the jobs record in a mounted folder"
+    )
+
+
 @pytest.mark.parametrize("cron", ["0 * * * *", "*/5 0-6,22 1 JAN-mar sun", "0  6 * * 1-5/2"])
 def test_cron(cron: str) -> None:
     assert settings_from(BASE + f"schedule: {{safety_net_cron: '{cron}'}}\n").schedule.safety_net_cron == cron

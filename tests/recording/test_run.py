@@ -214,6 +214,7 @@ def test_a_store_that_fails_or_hangs_costs_little(
     assert time.monotonic() - begun < 5
     (problem,) = run.problems
     assert problem in caplog.text
+    assert "nobody sees that it is killed" in caplog.text  # such a store has no folder for signs of life
     assert ("not done after 0.2 s" if store is Hanging else "OSError: disk full") in problem
     assert [report.error_message for report in told] == ["ValueError: mine"]  # the alert goes out all the same
 
