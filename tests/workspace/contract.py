@@ -13,7 +13,7 @@ import databricks.sdk.service
 
 from tests.workspace.server import Call
 
-_MODULES = ("pipelines", "jobs", "sql", "iam")
+_MODULES = ("pipelines", "jobs", "sql", "iam", "files")
 
 
 class Definition(NamedTuple):
@@ -56,11 +56,18 @@ def _made_by(function: ast.FunctionDef) -> Iterator[Definition]:
 
 
 def _expression(path: ast.expr) -> str:
-    """A path as an expression: what is put in is one part of it."""
+    """A path as an expression: what is put in is one part of it, or a whole path of a file."""
     if isinstance(path, ast.Constant):
         return re.escape(str(path.value))
     assert isinstance(path, ast.JoinedStr)
-    return "".join(re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[^/]+" for p in path.values)
+    return "".join(
+        re.escape(str(part.value))
+        if isinstance(part, ast.Constant)
+        else "/.+"
+        if "multi_segment" in ast.unparse(part)
+        else "[^/]+"
+        for part in path.values
+    )
 
 
 def unknown(calls: Iterable[Call]) -> list[str]:

@@ -15,6 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import pyarrow as pa
 
 from tests.workspace import api, shapes, system
+from tests.workspace.contract import unknown
 from tests.workspace.model import Job, Pipeline, Principal, Relation, Warehouse
 from tests.workspace.refusal import Refusal
 from tests.workspace.server import Call, Faults, Route, serve
@@ -312,8 +313,9 @@ class Workspace:
         return [c for c in self.calls if path in c.path and all(getattr(c, k) == v for k, v in where.items())]
 
     def is_clean(self) -> None:
-        """No call that the service does not have, no statement that is no SELECT, no bug of the stand-in."""
+        """No call that the service or the SDK does not have, no statement that is no SELECT, no bug of the stand-in."""
         assert self.unknown_calls == []
+        assert unknown(self.calls) == []
         assert self.refused_statements == []
         assert self.bugs == []
         assert {c.method for c in self.calls if "/statements" not in c.path and "/oidc/" not in c.path} <= {"GET"}
