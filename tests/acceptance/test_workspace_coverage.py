@@ -1,7 +1,14 @@
-"""300 pipelines of a workspace in every state of coverage: the ledger says of each what it is, why, and what to do."""
+"""300 pipelines of a workspace in every state of coverage, by the command line as users call it.
+
+The ledger says of each what it is, why, and what to do; the exit code says whether the platform did its work.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -9,17 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from deltalake import DeltaTable
 
-from monitoring_platform.config import load
-from monitoring_platform.cycle.ingest import Ingested, ingest
-from monitoring_platform.cycle.union import unite
-from monitoring_platform.warehouse.opening import open_warehouse
-from tests.conftest import Site
 from tests.workspace import Pipeline, Principal, SqlError, Workspace, logs
-from tests.workspace.contract import unknown
 
+CLI = Path(sys.executable).with_name("monitoring-platform")
 NOW = datetime(2026, 1, 10, 12, tzinfo=timezone.utc)
 LATER = NOW + timedelta(hours=1)
+LATEST = NOW + timedelta(hours=2)
+HOUR = 3600  # after which the service wants to be asked again
 
 
 class Case(NamedTuple):
@@ -45,7 +50,7 @@ class World:
         self.former.principal(self.monitor.name, self.monitor.token)
         self.workspace.warehouse("w1", [self.monitor])
         self.workspace.events_need = "CAN_RUN"
-        self.workspace.faults.retry_after = 3600
+        self.workspace.faults.retry_after = HOUR
         self.workspace.grant(self.monitor, "USE CATALOG", "main")
         self.folder = folder / "site"
         self.folder.mkdir()
@@ -147,13 +152,49 @@ def configuration(world: World, *more: str) -> Path:
     return file
 
 
-class Seen(NamedTuple):
-    """What two cycles an hour apart made of the workspace."""
+class Cycle(NamedTuple):
+    """What one `monitoring-platform run` left behind."""
 
-    world: World
+    exit: int
+    failed: set[str]  # locations of logs
+    ledger: dict[str, dict[str, Any]]  # by id
+    events: Counter[str]  # in the union, by id
+
+
+class Seen(NamedTuple):
+    """What three cycles, an hour apart each, made of the workspace; before the last one all trouble is over."""
+
     made: dict[str, tuple[Case, Pipeline]]  # by id
-    site: Site
-    reports: list[Ingested]
+    first: Cycle
+    second: Cycle
+    third: Cycle
+
+
+def cycle(world: World, now: datetime, *more: str) -> Cycle:
+    """One cycle by the command line; its output has to be JSON."""
+    file = configuration(world, *more)
+    done = subprocess.run(
+        [CLI, "run", "--config", file.name, "--now", now.isoformat(), "--json"],
+        cwd=file.parent,
+        env=os.environ | {"WORKSPACE_TOKEN": str(world.monitor.token)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(done.stdout)
+    offenders = [
+        row for check in found["findings"] if check["check"] == "sources_reachable" for row in check["offenders"]
+    ]
+    tables = file.parent / "warehouse"
+    ledger = DeltaTable(tables / "pipelines").to_pyarrow_table().to_pylist()
+    union = DeltaTable(tables / "all_pipelines_event_log").to_pyarrow_table(columns=["pipeline_id"])
+    return Cycle(
+        done.returncode,
+        {row["location"] for row in offenders},
+        {row["pipeline_id"]: row for row in ledger},
+        Counter(union["pipeline_id"].to_pylist()),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -164,17 +205,13 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         for number in range(case.number):
             pipeline = case.make(world, f"{case.name}_{number:02}")
             made[pipeline.id] = case, pipeline
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKSPACE_TOKEN", str(world.monitor.token))
-        first = open_warehouse(load(configuration(world, f"name: former, access: [api], host: {world.former.host}")))
-        reports = [ingest(first, NOW)]
-        unite(first)
-        site = Site(world.folder, open_warehouse(load(configuration(world))))
-        for case, pipeline in made.values():
-            case.later(world, pipeline)
-        reports.append(ingest(site.warehouse, LATER))
-        unite(site.warehouse)
-        yield Seen(world, made, site, reports)
+    first = cycle(world, NOW, f"name: former, access: [api], host: {world.former.host}")
+    for case, pipeline in made.values():
+        case.later(world, pipeline)
+    second = cycle(world, LATER)
+    for _, pipeline in made.values():
+        pipeline.trouble = pipeline.damage = None
+    yield Seen(made, first, second, cycle(world, LATEST))
     for workspace in (world.workspace, world.former):
         workspace.close()
         workspace.is_clean()
@@ -183,7 +220,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
 def test_every_pipeline_has_its_state(seen: Seen) -> None:
     """R-NEW-02: 300 pipelines, and 5 that came in the place of others: each is in the ledger, in its state."""
     assert sum(case.number for case in CASES) == 300
-    rows = {row["pipeline_id"]: row for row in seen.site.rows("pipelines")}
+    rows = seen.second.ledger
     expected = {id_: case.state for id_, (case, _) in seen.made.items()}
     expected |= {f"{id_}-again": "seen" for id_, (case, _) in seen.made.items() if case.name == "recreated"}
     assert {id_: row["state"] for id_, row in rows.items()} == expected
@@ -192,9 +229,8 @@ def test_every_pipeline_has_its_state(seen: Seen) -> None:
 
 def test_every_pipeline_has_its_reason_and_remedy(seen: Seen) -> None:
     """R-NEW-02, R-PERM-01, R-PERM-02: why it is not read, and the very statement or setting that opens it."""
-    rows = {row["pipeline_id"]: row for row in seen.site.rows("pipelines")}
     for id_, (case, pipeline) in seen.made.items():
-        row = rows[id_]
+        row = seen.second.ledger[id_]
         assert case.reason in row["reason"], row
         assert case.remedy in (row["remedy"] or ""), row
         sql = case.remedy_sql and case.remedy_sql.replace("{name}", pipeline.name)
@@ -207,25 +243,30 @@ def test_what_was_read(seen: Seen) -> None:
     read = ("seen", "stale", "deleted", "retired")
     wanted = {id_: 6 for id_, (case, _) in seen.made.items() if case.state in read or case.name == "gone"}
     wanted |= {f"{id_}-again": 6 for id_, (case, _) in seen.made.items() if case.name == "recreated"}
-    assert Counter(row["pipeline_id"] for row in seen.site.rows("all_pipelines_event_log")) == wanted
+    assert seen.second.events == wanted
 
 
 def test_a_recreated_pipeline_is_linked(seen: Seen) -> None:
     """R-PEER-01: a new id under an old name knows what came before it."""
     for id_, (case, pipeline) in seen.made.items():
         if case.name == "recreated":
-            row = seen.site.row("pipelines", pipeline_id=f"{id_}-again")
+            row = seen.second.ledger[f"{id_}-again"]
             assert (row["predecessor_id"], row["pipeline_name"]) == (id_, pipeline.name)
 
 
-def test_no_call_that_the_service_does_not_have(seen: Seen) -> None:
-    """R-NEW-03: verbs, paths and parameters as the SDK's own code has them; nothing but SELECT is run."""
-    assert unknown([*seen.world.workspace.calls, *seen.world.former.calls]) == []
+def test_exit_codes(seen: Seen) -> None:
+    """R-ING-07: a run fails by what is to be repeated (limits, damage) and names it, not by what somebody has to grant."""
+    troubled = {f"prod/{id_}" for id_, (case, _) in seen.made.items() if case.name in ("limited", "broken")}
+    assert (seen.first.exit, seen.first.failed) == (1, troubled)
+    assert (seen.second.exit, seen.second.failed) == (1, troubled)
+    assert (seen.third.exit, seen.third.failed) == (0, set())
 
 
-def test_what_failed_and_what_is_somebodys_to_open(seen: Seen) -> None:
-    """R-ING-07: a run fails by what is to be repeated (limits, damage), not by what somebody has to grant."""
-    failed = {
-        seen.made[location.removeprefix("prod/")][0].name for report in seen.reports for location in report.failed
-    }
-    assert failed == {"limited", "broken"}
+def test_when_a_limited_log_is_tried_again(seen: Seen) -> None:
+    """R-NEW-02: not before the service wants to be asked again; once it answers all is there and nothing is due."""
+    for id_, (case, _) in seen.made.items():
+        if case.name == "limited":
+            first, second, third = (one.ledger[id_] for one in (seen.first, seen.second, seen.third))
+            assert (first["consecutive_failures"], first["next_retry_at"]) == (1, NOW + timedelta(seconds=HOUR))
+            assert (second["consecutive_failures"], second["next_retry_at"]) == (2, LATER + timedelta(seconds=HOUR))
+            assert (third["state"], third["next_retry_at"], seen.third.events[id_]) == ("seen", None, 6)
