@@ -13,7 +13,7 @@ _own = threading.local()
 def opened() -> duckdb.DuckDBPyConnection:
     """A new connection."""
     con = duckdb.connect()
-    con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true")
     return con
 
 

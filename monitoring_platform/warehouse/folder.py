@@ -174,22 +174,27 @@ class FolderWarehouse(Warehouse):
             if or_keys is not None:
                 same = " AND ".join(f'k."{key}" = t."{key}"' for key in or_keys.column_names)
                 where += f" OR EXISTS (SELECT 1 FROM or_keys k WHERE {same})"
-        self.show(duck.kept(), table)
-        joined = f'"{table.name}" t SEMI JOIN wanted USING ({_quoted(wanted.column_names)})'
+        rows_of_table, _ = self._scan(duck.kept(), table)
+        joined = f"({rows_of_table}) t SEMI JOIN wanted USING ({_quoted(wanted.column_names)})"
         given = {"wanted": wanted, **({} if or_keys is None else {"or_keys": or_keys})}
         rows = duck.ask(f"SELECT {_quoted(names)} FROM {joined}{where}", **given)
         return rows.cast(pa.schema([table.schema.field(name) for name in names]))
 
     def show(self, con: duckdb.DuckDBPyConnection, table: Table, name: str | None = None) -> list[str]:
         """A view over the data files: the contract's columns and types, whatever older files lack."""
+        rows, files = self._scan(con, table)
+        con.execute(f'CREATE OR REPLACE TEMP VIEW "{name or table.name}" AS {rows}')
+        return files
+
+    def _scan(self, con: duckdb.DuckDBPyConnection, table: Table) -> tuple[str, list[str]]:
+        """The query that reads the data files, and these."""
         parts = [f'SELECT * FROM "{duck.hold_none(con, table.name, table.schema)}"']
         files: list[str] = self.open(table).file_uris() if self.exists(table) else []
         if files:
             listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
             hive = f", hive_partitioning = {'true' if table.partition_by else 'false'}"
             parts.append(f"SELECT * FROM read_parquet([{listed}], union_by_name = true{hive})")
-        con.execute(f'CREATE OR REPLACE TEMP VIEW "{name or table.name}" AS ' + " UNION ALL BY NAME ".join(parts))
-        return files
+        return " UNION ALL BY NAME ".join(parts), files
 
     def added(self, table: Table, since: Mark | None) -> tuple[AddedFiles, Mark]:
         opened = self.open(table)

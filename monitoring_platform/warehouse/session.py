@@ -76,6 +76,8 @@ def another(engine: Engine) -> SparkSession:
 
 
 def _set_up(session: SparkSession, engine: Engine) -> SparkSession:
+    if engine.name == "embedded":  # in this process no connection is lost, and reattaching doubles the calls
+        session.client.disable_reattachable_execute()
     for key, value in {**_SETTINGS, **engine.conf}.items():
         session.conf.set(key, value)
     return session
