@@ -326,25 +326,30 @@ class Refresher:
         since = cutoff - _LOOKBACK if cutoff else None
         _settings(self._warehouse, mart)
         for name in mart.inputs:
-            self._input(name, pipelines, since if name not in mart.uncut else None)
+            self._input(name, pipelines, news, since if name not in mart.uncut else None)
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         if len(pipelines) > _MANY_PIPELINES:
             rows = _matching(rows, _column(pipelines), "SEMI")
         return (rows.filter(_since(mart, cutoff)) if cutoff else rows), cutoff
 
-    def _input(self, name: str, pipelines: pa.Array, since: datetime | None) -> None:
+    def _input(self, name: str, pipelines: pa.Array, news: News, since: datetime | None) -> None:
         """An input under its own name: rows of these pipelines, not older than `since` if its rows have a time."""
         table = STOCK[name]
-        if len(pipelines) > _FEW_PIPELINES or "pipeline_id" not in table.schema.names:
+        # Marts may be touched in a few pipelines less than the news are of: one reading serves all.
+        known = pc.unique(pa.chunked_array([news.pipelines(), pipelines]))
+        if len(known) > _FEW_PIPELINES or "pipeline_id" not in table.schema.names:
             self._show(name, None, lambda _: _view(self._warehouse, name, pipelines, since))
             return
-        key = (name, since, tuple(pipelines.to_pylist()))
+        key = (name, since, frozenset(known.to_pylist()))
         with self._once:
             if key not in self._inputs:
                 window = _window(name)
                 begin = (window, since) if window and since else None
-                self._inputs[key] = self._warehouse.stored(table, None, _column(pipelines), since=begin, or_null=True)
-        self._show(name, key, partial(_frame, self._warehouse, self._inputs[key]))
+                self._inputs[key] = self._warehouse.stored(table, None, _column(known), since=begin, or_null=True)
+        rows = self._inputs[key]
+        if len(pipelines) < len(known):
+            rows = rows.filter(pc.is_in(rows["pipeline_id"], pipelines))
+        self._show(name, (*key, frozenset(pipelines.to_pylist())), partial(_frame, self._warehouse, rows))
 
     def _cutoff(self, news: News) -> datetime:
         """Monday, 0:00 UTC, of the week in which the oldest touched update began."""
