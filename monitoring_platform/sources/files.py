@@ -1,7 +1,8 @@
 """Exported log files: JSON lines, a JSON array, a REST response page, each also gzipped; shapes may be mixed.
 
 A growing file of lines is read on from the byte where the last whole line ended. A file whose head or tail before that
-byte changed was replaced (rotation) and is read from its start; the union drops what it has already.
+byte changed was replaced (rotation) and is read from its start; the union drops what it has already. The mark of a
+recorded run that is lost is a log of one event.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitoring_platform.config import FilesSource
 from monitoring_platform.event_log import jsontext
 from monitoring_platform.event_log.normalise import Delivered, Unreadable
+from monitoring_platform.event_log.running import SUFFIX, is_lost
 from monitoring_platform.sources.base import Chunk, Cursor, Listing, Log, Look, SourceError
 from monitoring_platform.sources.paths import expand, resolve
 
@@ -48,7 +51,7 @@ class Files(NamedTuple):
         found: set[Path] = set()
         for path in expand(self.path):
             found.update(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else found.add(path)
-        paths = sorted(path for path in found if _NAME.fullmatch(path.name))
+        paths = sorted(path for path in found if _NAME.fullmatch(path.name) or (look and _is_lost(path, look.now)))
         return Listing([Log(str(path), self.name, "files", self.pipeline_id) for path in paths])
 
     def position(self, log: Log) -> Any:
@@ -75,6 +78,10 @@ class Files(NamedTuple):
         start = _resume(content, cursor) if cursor else 0
         line = cursor["line"] if cursor and start == cursor["offset"] else 0
         return _lines(content, start, line, limit, seen)
+
+
+def _is_lost(path: Path, now: datetime) -> bool:
+    return path.name.endswith(SUFFIX) and is_lost(path, now)
 
 
 def _unreadable(log: Log, error: Exception) -> SourceError:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
@@ -16,8 +17,9 @@ import orjson
 import pyspark.sql.connect.proto as pb2
 import pytest
 
+from monitoring_platform.event_log.running import SILENCE, is_lost, mark_of
 from monitoring_platform.health.watch import watch
-from monitoring_platform.recording.declarative import capture
+from monitoring_platform.recording.declarative import EVENTS, capture
 from monitoring_platform.recording.declarative.graph import Graph, dotted, spelled
 from monitoring_platform.recording.declarative.journal import Journal, Pipeline, close_lost
 from monitoring_platform.recording.declarative.messages import Said, failure, understand
@@ -145,18 +147,17 @@ def test_runs_of_the_example(make_site: Callable[..., Site], tmp_path: Path) -> 
 
 
 def test_a_killed_run_is_ended_by_the_next_start(tmp_path: Path) -> None:
-    """A log whose process is gone gets the state FAILED, as of its last line; one that is being written does not."""
+    """A log whose process is gone gets the state FAILED, after its last line; one that is being written does not."""
     killed_run(tmp_path)
     (lost,) = tmp_path.rglob("*.jsonl")
     with lost.open("ab") as file:
         file.write(b'{"id": "cut')
-    os.utime(lost, (1_000, 1_000))
     running = Journal(tmp_path, Pipeline("other", "s"), lambda: NOW)
     lines = lost.read_bytes().splitlines()
     assert lines[-2] == b'{"id": "cut'
     end = orjson.loads(lines[-1])
     assert end["details"] == {"update_progress": {"state": "FAILED"}}
-    assert (end["level"], end["timestamp"]) == ("ERROR", "1970-01-01T00:16:40.000000Z")
+    assert end["level"] == "ERROR" and end["timestamp"] >= orjson.loads(lines[-3])["timestamp"]
     assert end["origin"] == orjson.loads(lines[0])["origin"]
     running.write("update_progress", {"state": "RUNNING"}, "running")
     close_lost(tmp_path)
@@ -164,6 +165,56 @@ def test_a_killed_run_is_ended_by_the_next_start(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*.running")] == [running.path.name + ".running"]
     running.close()
     assert not list(tmp_path.rglob("*.running"))
+
+
+def test_a_run_of_a_machine_that_is_gone(make_site: Callable[..., Site]) -> None:
+    """Nothing is started there again: the run is lost once nobody has renewed its mark for five minutes, and stays it."""
+    site = make_site()
+    update_id = killed_run(site.logs)
+    now = datetime.now(timezone.utc)
+    site.cycle(now + timedelta(minutes=4))
+    assert site.row("pipeline_runs")["status"] == "RUNNING"
+    site.cycle(now + timedelta(minutes=6))
+    row = site.row("pipeline_runs")
+    assert (row["update_id"], row["status"], row["end_ts"] <= now) == (update_id, "FAILED", True)
+    close_lost(site.logs)  # the machine is back
+    site.cycle(now + timedelta(minutes=8))
+    assert site.row("pipeline_runs")["status"] == "FAILED"
+    assert site.row("pipeline_errors")["error_class"] == "RUN_LOST"  # told once
+
+
+def test_a_run_that_lives_renews_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow that says nothing for hours is not lost; what the server said last comes before the loss."""
+    monkeypatch.setattr("monitoring_platform.recording.declarative.journal.SILENCE", timedelta(seconds=0.1))
+    journal = Journal(tmp_path, Pipeline("p", "s"), lambda: datetime.now(timezone.utc))
+    mark = mark_of(journal.path)
+    assert not is_lost(mark, journal.began + SILENCE)
+    time.sleep(0.2)
+    assert not is_lost(mark, journal.began + timedelta(seconds=0.1) + SILENCE)
+    later = journal.now() + timedelta(hours=1)
+    journal.write("update_progress", {"state": "RUNNING"}, "by the server's clock", at=later)
+    assert orjson.loads(mark.read_bytes())["timestamp"] == later.isoformat().replace("+00:00", "Z")
+    journal.close()
+    assert not is_lost(mark, later + 2 * SILENCE)
+
+
+def test_a_signal_goes_on_to_spark(tmp_path: Path) -> None:
+    """SIGTERM to the command stops Spark too; how Spark ended is its exit code, and the log is ended at once."""
+    (tmp_path / "bin").mkdir()
+    spark = tmp_path / "bin" / "spark-class"
+    spark.write_text(f'#!{sys.executable}\nimport os, sys\nsys.argv[1:] = [os.environ["{EVENTS}"]]\n{KILLED}', "utf-8")
+    spark.chmod(0o755)
+    call = ["spark-pipelines", "--events", str(tmp_path / "logs"), "run"]
+    command = [sys.executable, "-c", "from monitoring_platform.cli import main; main()", *call]
+    environment = {**os.environ, "SPARK_HOME": str(tmp_path)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    update_id = process.stdout.readline().strip()  # type: ignore[union-attr]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    (log,) = (tmp_path / "logs").rglob("*.jsonl*")
+    end = orjson.loads(log.read_bytes().splitlines()[-1])
+    assert (end["origin"]["update_id"], end["details"]) == (update_id, {"update_progress": {"state": "FAILED"}})
 
 
 def test_an_event_has_the_shape_of_the_api(tmp_path: Path) -> None:
