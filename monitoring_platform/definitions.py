@@ -13,7 +13,7 @@ from monitoring_platform.marts.registry import MARTS, refreshed_marts
 from monitoring_platform.orchestration.assets import ASSETS, make_own_views, workspace_context
 from monitoring_platform.orchestration.checks import health_checks
 from monitoring_platform.orchestration.health import make_health
-from monitoring_platform.orchestration.job_assets import job_specs
+from monitoring_platform.orchestration.job_assets import job_checks, job_specs
 from monitoring_platform.orchestration.jobs import make_refresh
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.schedules import make_safety_net
@@ -53,9 +53,10 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
             executor=dg.in_process_executor,
         )
     in_folder = settings is not None and settings.warehouse.path is not None  # a catalog would need the engine
+    jobs = open_warehouse(settings) if settings and in_folder else None
     return dg.Definitions(
-        assets=[*assets, *(job_specs(open_warehouse(settings)) if settings and in_folder else [])],
-        asset_checks=[health_checks],
+        assets=[*assets, *(job_specs(jobs) if jobs else [])],
+        asset_checks=[health_checks, *(job_checks(jobs) if jobs else [])],
         jobs=[refresh],
         sensors=[
             make_pipeline_updates(interval, schedule.enabled and schedule.sensor),

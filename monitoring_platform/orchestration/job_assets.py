@@ -1,7 +1,5 @@
 """Recorded jobs as external assets: Dagster runs none of them, and hears of each of their runs once, with checks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -13,10 +11,11 @@ import pyarrow as pa
 
 from monitoring_platform.event_log.job_events import JOB
 from monitoring_platform.marts.registry import BY_NAME
+from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.warehouse import contracts
 from monitoring_platform.warehouse.store import Warehouse
 
-_LOOK_BACK = timedelta(days=7)
+_LOOK_BACK, _SHOWN = timedelta(days=7), timedelta(days=30)
 _MOST = 1000  # events of one job that are looked through for runs told before
 Row = dict[str, Any]
 
@@ -37,6 +36,31 @@ def job_specs(warehouse: Warehouse) -> list[dg.AssetSpec]:
         )
         for row in _jobs(warehouse)
     ]
+
+
+def job_checks(warehouse: Warehouse) -> list[dg.AssetChecksDefinition]:
+    """The checks that jobs told of in the last 30 days, so that Dagster shows them before it hears of a result.
+
+    Running them computes nothing: it tells the newest results again.
+    """
+    known = _known_checks(warehouse)
+    if not known:
+        return []
+
+    @dg.multi_asset_check(
+        name="job_checks",
+        specs=[dg.AssetCheckSpec(key.name, asset=key.asset_key, description="Told by the job.") for key in known],
+        can_subset=True,
+    )
+    def told_again(context: dg.AssetCheckExecutionContext, platform: Platform) -> Iterator[dg.AssetCheckResult]:
+        warehouse = platform.warehouse()
+        newest = {k: run for k, run in _known_checks(warehouse).items() if k in context.selected_asset_check_keys}
+        checks = _checks(warehouse, list(newest.values()))
+        for key, run in newest.items():
+            told = [o for o in _outcomes(run, checks.get(run["update_id"], [])) if o["check_name"] == key.name]
+            yield from (dg.AssetCheckResult(**outcome) for outcome in told[-1:])
+
+    return [told_again]
 
 
 def report_jobs(instance: dg.DagsterInstance, warehouse: Warehouse) -> int:
@@ -61,8 +85,8 @@ def report_jobs(instance: dg.DagsterInstance, warehouse: Warehouse) -> int:
     new = [run for run in runs if run["end_ts"] and run["update_id"] not in told[run["pipeline_id"]]]
     checks = _checks(warehouse, new)
     for run in sorted(new, key=lambda run: (run["end_ts"], run["update_id"])):
-        for check in _evaluations(run, checks.get(run["update_id"], [])):
-            instance.report_runless_asset_event(check)
+        for outcome in _outcomes(run, checks.get(run["update_id"], [])):
+            instance.report_runless_asset_event(dg.AssetCheckEvaluation(**outcome))
         instance.report_runless_asset_event(_event(run))  # last: it is what marks the run as told
     return len(new)
 
@@ -95,18 +119,39 @@ def _event(run: Row) -> dg.AssetMaterialization | dg.AssetObservation:
     return kind(job_key(run["pipeline_name"]), metadata=known)
 
 
-def _evaluations(run: Row, checks: list[Row]) -> Iterator[dg.AssetCheckEvaluation]:
+def _outcomes(run: Row, checks: list[Row]) -> Iterator[Row]:
+    """What Dagster is told of each check of a run."""
     for check in checks:
-        yield dg.AssetCheckEvaluation(
-            asset_key=job_key(run["pipeline_name"]),
-            check_name=_plain(f"{check['dataset'].rsplit('/', 1)[-1]}_{check['name']}"),
-            passed=bool(check["passed"]),
-            severity=dg.AssetCheckSeverity.WARN,
-            metadata={
-                "run_id": run["update_id"],
-                **({} if check["failure_pct"] is None else {"failure_pct": check["failure_pct"]}),
-            },
-        )
+        known = {} if check["failure_pct"] is None else {"failure_pct": check["failure_pct"]}
+        yield {
+            "asset_key": job_key(run["pipeline_name"]),
+            "check_name": _check_name(check["dataset"], check["name"]),
+            "passed": bool(check["passed"]),
+            "severity": dg.AssetCheckSeverity.WARN,
+            "metadata": {"run_id": run["update_id"], **known},
+        }
+
+
+def _check_name(dataset: str, check: str) -> str:
+    return _plain(f"{dataset.rsplit('/', 1)[-1]}_{check}")
+
+
+def _known_checks(warehouse: Warehouse) -> dict[dg.AssetCheckKey, Row]:
+    """Each check that a job told of in the last 30 days with any event, and the newest run that did."""
+    jobs = _jobs(warehouse)
+    newest = max((row["last_event_ts"] for row in jobs if row["last_event_ts"]), default=None)
+    if newest is None:
+        return {}
+    names = {row["pipeline_id"]: row["pipeline_name"] for row in jobs}
+    table, wanted = BY_NAME["expectation_results"].table, pa.table({"pipeline_id": list(names)})
+    columns = ["pipeline_id", "update_id", "dataset", "expectation", "last_event_ts"]
+    rows = warehouse.stored(table, columns, wanted, since=("last_event_ts", newest - _SHOWN)).to_pylist()
+    known: dict[dg.AssetCheckKey, Row] = {}
+    for row in sorted(rows, key=lambda row: (row["last_event_ts"], row["update_id"])):
+        name = names[row["pipeline_id"]]
+        key = dg.AssetCheckKey(job_key(name), _check_name(row["dataset"], row["expectation"]))
+        known[key] = {**row, "pipeline_name": name}
+    return known
 
 
 def _checks(warehouse: Warehouse, runs: list[Row]) -> dict[str, list[Row]]:

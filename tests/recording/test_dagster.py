@@ -9,7 +9,9 @@ import dagster as dg
 import pytest
 
 from monitoring_platform.config import load
-from monitoring_platform.orchestration.job_assets import job_key, job_specs, report_jobs
+from monitoring_platform.definitions import build_defs
+from monitoring_platform.orchestration.job_assets import job_checks, job_key, job_specs, report_jobs
+from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.orchestration.runner import opened_instance, run_cycle
 from monitoring_platform.recording import monitored_run, not_null
 from monitoring_platform.recording.checks import Result
@@ -59,3 +61,15 @@ def test_runs_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert len(checks) == 3
         evaluation = checks[0].event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
         assert (evaluation.passed, evaluation.metadata["failure_pct"].value) == (False, 10.0)
+
+    # Another instance, which has heard nothing, shows the check already; running it tells the newest result again.
+    (told_again,) = job_checks(warehouse)
+    assert set(told_again.check_keys) < build_defs().resolve_asset_graph().asset_check_keys
+    assert [spec.key for spec in told_again.check_specs] == [dg.AssetCheckKey(key, "orders_customer_not_null")]
+    made_again = dg.materialize(
+        [*job_specs(warehouse), told_again],
+        resources={"platform": Platform(config_path=str(file))},
+        selection=dg.AssetSelection.checks(told_again),
+    )
+    (result,) = made_again.get_asset_check_evaluations()
+    assert (result.passed, result.metadata["run_id"].value) == (False, second)
