@@ -69,8 +69,9 @@ KNOWN: dict[str, Tree] = {
         ),
         data_quality=_tree(
             "dropped_records",
-            # The last two are said of checks of recorded jobs, see event_log.job_events.
+            # Samples and the last two of an expectation are said of recorded jobs, see event_log.job_events.
             expectations=_tree("name", "dataset", "passed_records", "failed_records", "failure_pct", "passed"),
+            samples=_tree("dataset", row=_ANY),
         ),
         streaming_metrics=_tree(
             "discovery_latency_ms", "batch_processing_time_ms", event_time=_tree("min", "max")

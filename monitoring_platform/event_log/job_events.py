@@ -7,7 +7,7 @@ follows from the run and from what it says: telling it again adds nothing. Of ev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -75,16 +75,21 @@ def step_ended(
     rows_out: int | None,
     rows_quarantined: int | None,
     expectations: Iterable[Mapping[str, Any]] = (),
+    samples: Sequence[Mapping[str, Any]] = (),
     is_failed: bool = False,
     error: BaseException | None = None,
 ) -> Event:
-    """A step ended: what it wrote, what its checks counted, and how it failed. None = not known, or told before."""
+    """A step ended: what it wrote, what its checks counted, and how it failed. None = not known, or told before.
+
+    `samples` are rows that failed checks, redacted.
+    """
     rules = [dict(rule) for rule in expectations]
     body: dict[str, Any] = {"status": "FAILED" if is_failed else "COMPLETED"}
     if rows_out is not None:
         body["metrics"] = {"num_output_rows": rows_out}
     if rules or rows_quarantined is not None:
-        body["data_quality"] = {"dropped_records": rows_quarantined, "expectations": rules}
+        quality: dict[str, Any] = {"dropped_records": rows_quarantined, "expectations": rules}
+        body["data_quality"] = {**quality, "samples": list(samples)} if samples else quality
     told: dict[str, Any] = {"level": "ERROR", "error": _error(error)} if error is not None else {}
     message = f"{name} has {body['status']}."
     return _event(run, f"step {number}.1", at, "flow_progress", body, message, flow=name, **told)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from monitoring_platform.event_log.redact import redact_value
 from monitoring_platform.recording.checks import Check, Result
 from monitoring_platform.recording.store import is_path
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FAILED_CHECKS = "failed_checks"
+_MOST_SAMPLES, _SHOWN = 100, 200  # rows, and characters of a value
 LastCount = Callable[[str], "int | None"]
 
 
@@ -35,6 +38,31 @@ def evaluate(frame: DataFrame, checks: Sequence[Check], now: datetime, last_coun
     """All checks in one pass over the frame."""
     joined = _with_references(frame, checks)
     return _judged(frame, checks, _aggregated(joined, checks), now, last_count)
+
+
+def sampled(frame: DataFrame, results: Sequence[Result], most: int) -> list[dict[str, Any]]:
+    """Rows that failed a check of rows, at most so many and 100: their values, redacted, and `failed_checks`.
+
+    One more look at the frame, which ends when it has found them, and none where nothing failed.
+    """
+    from pyspark.sql import functions as F
+
+    checks = [result.check for result in results]
+    if not (most and any(result.rows_failed for result in results if result.check.is_of_rows)):
+        return []
+    places = [place for place, check in enumerate(checks) if check.is_of_rows]
+    names = F.concat_ws(", ", *(F.when(_condition(checks[p], p), F.lit(checks[p].name)) for p in places))
+    columns = [f"`{column}`" for column in frame.columns if column.lower() != _FAILED_CHECKS]
+    failed = (
+        _with_references(frame, checks).select(*columns, names.alias(_FAILED_CHECKS)).where(f"{_FAILED_CHECKS} > ''")
+    )
+    return [_shown(row.asDict(recursive=True)) for row in failed.limit(min(most, _MOST_SAMPLES)).collect()]
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON can hold them, none of them long."""
+    plain = (bool, int, float, type(None))
+    return {n: v if isinstance(v, plain) else str(v)[:_SHOWN] for n, v in redact_value(row).items()}
 
 
 def write(
@@ -153,7 +181,7 @@ def _bad(frame: DataFrame, checks: Sequence[Check], columns: list[str], run_id: 
     ]
     added = {
         "quality_flag": F.lit("fail"),
-        "failed_checks": F.concat_ws(", ", *names),
+        _FAILED_CHECKS: F.concat_ws(", ", *names),
         "run_id": F.lit(run_id),
     }
     return frame.where(_is_bad(checks)).select(

@@ -77,11 +77,17 @@ class Step:
         self.rows_out: int | None = None
         self.rows_quarantined: int | None = None
         self.results: list[tuple[str, Result]] = []
+        self.samples: list[dict[str, Any]] = []
 
-    def check(self, frame: DataFrame, checks: list[Check], dataset: str | None = None) -> list[Result]:
-        """Evaluate all checks in one pass over the frame. Raises ChecksFailed if one fails whose action is `fail`."""
+    def check(
+        self, frame: DataFrame, checks: list[Check], dataset: str | None = None, *, sample: int = 0
+    ) -> list[Result]:
+        """Evaluate all checks in one pass over the frame. Raises ChecksFailed if one fails whose action is `fail`.
+
+        With `sample` so many of the rows that failed (at most 100) are kept with the results, redacted.
+        """
         found = frames.evaluate(frame, checks, self._run.clock(), self._run.last_count)
-        self._keep(found, dataset or self.name)
+        self._keep(frame, found, dataset or self.name, sample)
         return found
 
     def write(
@@ -92,12 +98,13 @@ class Step:
         *,
         mode: str = "append",
         options: dict[str, str] | None = None,
+        sample: int = 0,
     ) -> list[Result]:
         """Write a frame to a Delta table (its name or path), and evaluate the checks as part of it.
 
         Rows that a check with `quarantine` does not know to be good go to `<target>_quarantine` instead, with
         `quality_flag`, `failed_checks` and `run_id`. If a check with action `fail` fails, nothing is written and
-        ChecksFailed is raised. Counts are added to those of the step.
+        ChecksFailed is raised. Counts are added to those of the step. `sample` as for `check`.
         """
         made = frames.write(
             frame,
@@ -108,7 +115,7 @@ class Step:
             run_id=self._run.run_id,
             mode=mode,
             options=options or {},
-            judge=lambda results: self._keep(results, target),
+            judge=lambda results: self._keep(frame, results, target, sample),
         )
         if self.rows_in is None:
             self.rows_in = made.rows_in
@@ -117,9 +124,13 @@ class Step:
             self.rows_quarantined = (self.rows_quarantined or 0) + made.rows_quarantined
         return made.results
 
-    def _keep(self, results: list[Result], dataset: str) -> None:
+    def _keep(self, frame: DataFrame, results: list[Result], dataset: str, sample: int) -> None:
         self.results += [(dataset, result) for result in results]
         self._run.results += results
+        try:
+            self.samples += [{"dataset": dataset, "row": row} for row in frames.sampled(frame, results, sample)]
+        except Exception as error:
+            self._run.problems.append(warn("sample", error))
         blocking = [result.check.name for result in results if not result.passed and result.check.action == "fail"]
         if blocking:
             raise ChecksFailed(blocking)
@@ -184,10 +195,12 @@ class Run:
         finally:
             _inside.reset(token)
 
-    def check(self, frame: DataFrame, checks: list[Check], dataset: str | None = None) -> list[Result]:
+    def check(
+        self, frame: DataFrame, checks: list[Check], dataset: str | None = None, *, sample: int = 0
+    ) -> list[Result]:
         """`Step.check` as a step of its own."""
         with self.step(dataset or "checks") as step:
-            return step.check(frame, checks, dataset)
+            return step.check(frame, checks, dataset, sample=sample)
 
     def write(
         self,
@@ -197,10 +210,11 @@ class Run:
         *,
         mode: str = "append",
         options: dict[str, str] | None = None,
+        sample: int = 0,
     ) -> list[Result]:
         """`Step.write` as a step of its own."""
         with self.step(os.path.basename(target)) as step:
-            return step.write(frame, target, checks, mode=mode, options=options)
+            return step.write(frame, target, checks, mode=mode, options=options, sample=sample)
 
     @property
     def rows_quarantined(self) -> int | None:
@@ -305,6 +319,7 @@ class Run:
                 rows_out=step.rows_out,
                 rows_quarantined=step.rows_quarantined,
                 expectations=[result.expectation(dataset) for dataset, result in step.results],
+                samples=step.samples,
                 is_failed=error is not None,
                 error=error if is_new else None,
             )

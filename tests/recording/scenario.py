@@ -43,7 +43,7 @@ ROWS = [
     (1, "a", 10.0, "x", "2026-01-01 00:00:00"),
     (2, "b", -1.0, "y", "2026-01-02 00:00:00"),
     (2, None, None, "q", "2026-01-03 00:00:00"),
-    (None, "zz", 5.0, "x", None),
+    (None, "password=hunter2", 5.0, "x", None),
 ]
 
 
@@ -110,6 +110,12 @@ def run(engine: str, folder: Path) -> dict[str, Any]:
         said["scans of a plain write"] = scanned()
         said["write"] = told(step.write(rows, f"{folder}/target", of_rows))
         said["scans of a write"] = scanned()
+        said["samples of those above"] = list(step.samples)
+        step.check(rows, of_rows, "things", sample=3)
+        said["scans of a check with samples"], said["samples"] = scanned(), list(step.samples)
+        step.check(rows.where("id = 1"), of_rows, sample=3)
+        step.check(rows, of_rows, "things", sample=1)
+        said["more samples"] = len(step.samples) - len(said["samples"])
     with monitored_run("silver_things", place, clock=lambda: NOW) as again:
         changed = again.check(
             rows.union(rows).where("id is not null"), [row_count_change(49), row_count_change(50, name="other")]

@@ -102,6 +102,34 @@ def test_quarantine(ran: tuple[str, Path, dict[str, Any]]) -> None:
     assert len(DeltaTable(str(folder / "plain")).to_pyarrow_table()) == 4
 
 
+def test_samples(ran: tuple[str, Path, dict[str, Any]]) -> None:
+    """Rows that fail are kept if that is asked for: so many, with what they failed, redacted, in one more look."""
+    _, folder, said = ran
+    assert said["samples of those above"] == []  # nothing was asked for
+    assert said["scans of a check with samples"] == 2
+    found = sorted((row["row"] for row in said["samples"]), key=lambda row: (row["id"] or 9, row["amount"] or 9))
+    assert found == [
+        {
+            "id": 2, "code": "b", "amount": -1.0, "kind": "y", "at": "2026-01-02 00:00:00",
+            "failed_checks": "amount_in_range, amount < 0 and id = 2",
+        },
+        {
+            "id": 2, "code": None, "amount": None, "kind": "q", "at": "2026-01-03 00:00:00",
+            "failed_checks": "kind_in_set, kind_refers_to",
+        },
+        {
+            "id": None, "code": "password=[REDACTED]", "amount": 5.0, "kind": "x", "at": None,
+            "failed_checks": "id_not_null, code_matches",
+        },
+    ]  # fmt: skip
+    assert {row["dataset"] for row in said["samples"]} == {"things"}
+    assert said["more samples"] == 1  # of a frame without failures none, and one where one is asked for
+    events = DeltaTable(str(folder / "records/pipeline_run_events")).to_pyarrow_table().to_pylist()
+    (told,) = (row for row in events if row["step"] == "all" and row["checks"])
+    quality = json.loads(told["details"])["flow_progress"]["data_quality"]
+    assert quality["samples"][:3] == said["samples"] and len(quality["samples"]) == 4
+
+
 def test_change_since_the_last_run(ran: tuple[str, Path, dict[str, Any]]) -> None:
     """R-OWN-08: 6 rows after 4 are 50 % more; a check of another name has no run before."""
     _, _, said = ran
