@@ -21,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
@@ -57,7 +59,9 @@ class Check:
     column: str
     kind: str
     condition: Callable[[Any], Column] | None = None  # of pyspark.sql.functions; true for rows that fail
-    is_never_unknown: bool = False  # the condition cannot be null
+    nulls: Literal["fail", "unknown", "any"] = (
+        "any"  # what just the rows without a value in the column are; any: no rule
+    )
     key: tuple[str, ...] = ()  # columns that are unique together
     minimum: int | None = None
     maximum: int | None = None
@@ -133,7 +137,7 @@ def not_null(column: str, **options: Unpack[Options]) -> Check:
         "null_check",
         options,
         condition=lambda F: F.col(column).isNull(),
-        is_never_unknown=True,
+        nulls="fail",
     )
 
 
@@ -144,33 +148,39 @@ def unique(*columns: str, **options: Unpack[Options]) -> Check:
 
 
 def in_range(column: str, minimum: Any = None, maximum: Any = None, **options: Unpack[Options]) -> Check:
-    """The value lies between the two, both included; None = no limit."""
+    """The value lies between the two, both included; None = no limit. Raises ValueError without any limit."""
+    if minimum is None and maximum is None:
+        raise ValueError(f"in_range of {column} needs a minimum or a maximum")
 
     def condition(F: Any) -> Column:
         value = F.col(column)
-        low = value < F.lit(minimum) if minimum is not None else F.lit(False)
-        high = value > F.lit(maximum) if maximum is not None else F.lit(False)
-        return F.when(value.isNotNull(), low | high)  # type: ignore[no-any-return]
+        below = [value < F.lit(minimum)] if minimum is not None else []
+        above = [value > F.lit(maximum)] if maximum is not None else []
+        return reduce(or_, below + above)  # type: ignore[no-any-return]
 
-    return _check(f"{column}_in_range", column, "range_check", options, condition=condition)
+    return _check(f"{column}_in_range", column, "range_check", options, condition=condition, nulls="unknown")
 
 
 def in_set(column: str, values: Sequence[Any], **options: Unpack[Options]) -> Check:
-    """The value is one of these."""
-    return _check(f"{column}_in_set", column, "set_check", options, condition=lambda F: ~F.col(column).isin(*values))
+    """The value is one of these. None among them changes nothing: rows without a value are unknown."""
+    known = [value for value in values if value is not None]  # in SQL a null would make all other values unknown
+
+    what: dict[str, Any] = {"condition": lambda F: ~F.col(column).isin(*known), "nulls": "unknown"}
+    return _check(f"{column}_in_set", column, "set_check", options, **what)
 
 
 def matches(column: str, pattern: str, **options: Unpack[Options]) -> Check:
     """The whole text matches a regular expression."""
     whole = f"^(?:{pattern})$"
-    return _check(
-        f"{column}_matches", column, "pattern_check", options, condition=lambda F: ~F.col(column).rlike(whole)
-    )
+
+    what: dict[str, Any] = {"condition": lambda F: ~F.col(column).rlike(whole), "nulls": "unknown"}
+    return _check(f"{column}_matches", column, "pattern_check", options, **what)
 
 
 def refers_to(column: str, other: DataFrame, other_column: str, **options: Unpack[Options]) -> Check:
     """The value is there in a column of another frame, which is joined in: it should be small enough to broadcast."""
-    return _check(f"{column}_refers_to", column, "reference_check", options, reference=(other, other_column))
+    reference = other, other_column
+    return _check(f"{column}_refers_to", column, "reference_check", options, reference=reference, nulls="unknown")
 
 
 def fails_when(condition: str, column: str = "*", **options: Unpack[Options]) -> Check:

@@ -81,7 +81,8 @@ def write(
     has_quarantine = any(check.quarantine for check in checks)
     is_before = not _can_observe(frame) or any(check.action == "fail" or check.key for check in checks)
     joined = _with_references(frame, checks)
-    kept = joined.persist() if _can_persist(frame) and (is_before or has_quarantine) else joined
+    is_kept = (is_before or has_quarantine) and _can_persist(joined)
+    kept = joined.persist() if is_kept else joined
     try:
         if is_before:
             counts = _aggregated(kept, checks)
@@ -96,7 +97,7 @@ def write(
         if bad:
             _save(_bad(kept, checks, frame.columns, run_id), f"{target}_quarantine", "append", options)
     finally:
-        if kept is not joined:
+        if is_kept:
             kept.unpersist()
     return Written(counts["n"], bad, has_quarantine, results)
 
@@ -119,31 +120,40 @@ def _aggregated(frame: DataFrame, checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def _measures(checks: Sequence[Check]) -> list[Column]:
-    """What one pass counts: the rows, those for quarantine, and two numbers of each check."""
+    """What one pass counts: the rows, those for quarantine, and of each check the rows that fail and are unknown.
+
+    Each count costs time for each row, above all when it is observed: checks of one column share that of its nulls.
+    """
     from pyspark.sql import functions as F
 
-    def count(condition: Column, name: str) -> Column:
-        return F.count(F.when(condition, F.lit(1))).alias(name)
+    def count(condition: Column) -> Column:
+        return F.count(F.when(condition, F.lit(1)))
 
-    # Each count costs time for each row, above all when it is observed: only those that can be more than 0.
-    found = [F.count(F.lit(1)).alias("n")]
+    found = {"n": F.count(F.lit(1))}
     if any(check.quarantine for check in checks):
-        found.append(count(_is_bad(checks), "bad"))
+        found["bad"] = count(_is_bad(checks))
     for place, check in enumerate(checks):
         if check.is_of_rows:
             condition = _condition(check, place)
-            found.append(count(condition, f"failed_{place}"))
-            if not check.is_never_unknown:
-                found.append(count(condition.isNull(), f"unknown_{place}"))
+            if check.nulls != "any":
+                found[_nulls(check)] = count(F.col(check.column).isNull())
+            if check.nulls != "fail":
+                found[f"failed_{place}"] = count(condition)
+            if check.nulls == "any":
+                found[f"unknown_{place}"] = count(condition.isNull())
         elif check.key:
             has_all = F.lit(True)
             for column in check.key:
                 has_all = has_all & F.col(column).isNotNull()
             key = F.when(has_all, F.struct(*(F.col(column) for column in check.key)))
-            found += [count(~has_all, f"unknown_{place}"), F.count_distinct(key).alias(f"distinct_{place}")]
+            found |= {f"unknown_{place}": count(~has_all), f"distinct_{place}": F.count_distinct(key)}
         elif check.max_age_hours is not None:
-            found.append(F.max(F.unix_micros(F.col(check.column).cast("timestamp"))).alias(f"newest_{place}"))
-    return found
+            found[f"newest_{place}"] = F.max(F.unix_micros(F.col(check.column).cast("timestamp")))
+    return [measure.alias(name) for name, measure in found.items()]
+
+
+def _nulls(check: Check) -> str:
+    return f"nulls_{check.column}"
 
 
 def _condition(check: Check, place: int) -> Column:
@@ -217,11 +227,15 @@ def _judged(
 def _judge(
     frame: DataFrame, check: Check, place: int, counts: dict[str, Any], now: datetime, last_count: LastCount
 ) -> Result:
-    n, unknown, note = int(counts["n"]), int(counts.get(f"unknown_{place}", 0)), None
+    n, note = int(counts["n"]), None
+    unknown = int(counts.get(_nulls(check) if check.nulls == "unknown" else f"unknown_{place}", 0))
     failed: int | None
     pct: float | None
     if check.is_of_rows or check.key:
-        failed = int(counts[f"failed_{place}"]) if check.is_of_rows else n - unknown - counts[f"distinct_{place}"]
+        if check.key:
+            failed = n - unknown - int(counts[f"distinct_{place}"])
+        else:
+            failed = int(counts[_nulls(check) if check.nulls == "fail" else f"failed_{place}"])
         pct = 100 * failed / n if n else 0.0
         note = "no rows" if not n else f"{unknown} rows could not be judged: no value" if unknown else None
     elif check.kind == "volume_check":
@@ -265,5 +279,8 @@ def _can_observe(frame: DataFrame) -> bool:
 
 
 def _can_persist(frame: DataFrame) -> bool:
-    """Serverless compute keeps nothing, and the embedded engine has no need: there the frame is computed twice."""
-    return _is_classic(frame)
+    """Serverless compute keeps nothing, and the embedded engine has no need: there the frame is computed twice.
+
+    A frame that the job keeps itself is kept already, and stays so.
+    """
+    return _is_classic(frame) and not (frame.storageLevel.useMemory or frame.storageLevel.useDisk)

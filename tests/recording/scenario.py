@@ -131,8 +131,17 @@ def run(engine: str, folder: Path) -> dict[str, Any]:
         run_quality_check(hundred, "r", "p", "c5", "id", "range_check", "if(id < 3, null, false)", 0.0, place=place),
     ]
     if engine == "spark":
+        said["kept by the job"] = kept_by_the_job(spark, folder)
         said["catalog"] = in_catalog(spark)
     return said
+
+
+def kept_by_the_job(spark: SparkSession, folder: Path) -> bool:
+    """Whether a frame that a job keeps is still kept after it was written."""
+    rows = spark.range(3).persist()
+    with monitored_run("job", folder / "records") as run:
+        run.write(rows, f"{folder}/kept", [not_null("id", action="fail")])
+    return rows.storageLevel.useMemory
 
 
 def in_catalog(spark: SparkSession) -> dict[str, Any]:

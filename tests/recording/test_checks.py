@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from monitoring_platform.recording import has_schema, not_null, row_count
+from monitoring_platform.recording import has_schema, in_range, not_null, row_count
 from tests.conftest import HAS_SPARK, by
 from tests.recording import scenario
 
@@ -84,6 +84,7 @@ def test_one_pass(ran: tuple[str, Path, dict[str, Any]]) -> None:
     """R-OWN-09, E-37: 15 checks compute the frame once; on Spark the write itself is that pass, quarantine included."""
     engine, _, said = ran
     assert said["scans of a check"] == 1
+    assert said.get("kept by the job") is not False
     # The embedded engine observes nothing and keeps nothing: the aggregate, the target, and what is in quarantine.
     assert (said["scans of a plain write"], said["scans of a write"]) == ((1, 1) if engine == "spark" else (2, 3))
 
@@ -106,7 +107,7 @@ def test_samples(ran: tuple[str, Path, dict[str, Any]]) -> None:
     """Rows that fail are kept if that is asked for: so many, with what they failed, redacted, in one more look."""
     _, folder, said = ran
     assert said["samples of those above"] == []  # nothing was asked for
-    assert said["scans of a check with samples"] == 2
+    assert said["scans of a check with samples"] == 2  # and nothing is left of the frame that was kept for the write
     found = sorted((row["row"] for row in said["samples"]), key=lambda row: (row["id"] or 9, row["amount"] or 9))
     assert found == [
         {
@@ -180,8 +181,9 @@ def test_records_in_a_catalog(ran: tuple[str, Path, dict[str, Any]]) -> None:
 
 
 def test_what_cannot_be_asked() -> None:
-    """Only checks of rows can put rows into quarantine, and a threshold is a percentage."""
+    """Only checks of rows can put rows into quarantine, a threshold is a percentage, and a range has a limit."""
     for make in (
+        lambda: in_range("a"),
         lambda: row_count(1, quarantine=True),
         lambda: has_schema({}, quarantine=True),
         lambda: not_null("a", threshold_pct=101),
