@@ -37,6 +37,7 @@ from monitoring_platform.recording import (
 )
 from monitoring_platform.recording.tables import TABLES
 from monitoring_platform.warehouse.session import session
+from tests.acceptance.spark_servers import QUICK, QUICK_JAVA
 
 NOW = datetime(2026, 1, 3, 12, tzinfo=timezone.utc)
 ROWS = [
@@ -89,7 +90,8 @@ def frame(spark: SparkSession, scans: Path) -> Any:
 
 def run(engine: str, folder: Path) -> dict[str, Any]:
     """Everything that is asked of one engine."""
-    conf = {"spark.sql.warehouse.dir": f"{folder}/catalog"} if engine == "spark" else {}
+    quick = {**QUICK, "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.sql.warehouse.dir": f"{folder}/catalog"}
+    conf = quick if engine == "spark" else {}
     spark = session(Engine(name=engine, master="local[1]", conf=conf))  # type: ignore[arg-type]
     scans, place, said = folder / "scans", folder / "records", dict[str, Any]()
     rows, of_rows = frame(spark, scans), checks(spark)
