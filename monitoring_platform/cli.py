@@ -12,7 +12,7 @@ import re
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -146,6 +146,26 @@ def status(
         print(json.dumps(found.as_dict(), default=str))
     else:
         print_status(out, found, everything)
+
+
+@app.command(epilog="Example:  monitoring-platform report monthly --now 2026-11-01T08:00:00Z")
+def report(
+    kind: Annotated[Literal["daily", "weekly", "monthly"], typer.Argument(help="Which one.")],
+    config: ConfigOption = None,
+    now: NowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The last 24 hours, or the last whole week or month with the one before, as the digests tell it.
+
+    No engine starts. Any time in the past can be asked for with --now.
+    """
+    from monitoring_platform.health.notify.digests import REPORTS
+
+    told = REPORTS[kind](_warehouse(config), _moment(now))
+    if as_json:
+        print(json.dumps(told._asdict(), ensure_ascii=False))
+    else:
+        print(f"{told.title}\n\n{told.body}")
 
 
 @app.command(epilog="Example:  monitoring-platform sql 'SELECT pipeline_name, count(*) FROM pipeline_runs GROUP BY 1'")

@@ -232,17 +232,30 @@ class QuietHours(Model):
     """What waits."""
 
 
-class Digest(Model):
-    """A summary at a time of day."""
+class MonthlyDigest(Model):
+    """A summary at a time of day on the first of a month."""
 
     at: Clock
     """When."""
-    weekdays: tuple[Weekday, ...] = WEEKDAYS
-    """On which days."""
     time_zone: Zone | None = None
     """Time zone of that time; by default that of the configuration."""
     channels: tuple[Text, ...]
     """Names of channels."""
+
+    def falls_on(self, day: date) -> bool:
+        """Whether it is sent on this local day."""
+        return day.day == 1
+
+
+class Digest(MonthlyDigest):
+    """A summary at a time of day."""
+
+    weekdays: tuple[Weekday, ...] = WEEKDAYS
+    """On which days."""
+
+    def falls_on(self, day: date) -> bool:
+        """Whether it is sent on this local day."""
+        return WEEKDAYS[day.weekday()] in self.weekdays
 
 
 class MonitoringJob(Model):
@@ -284,6 +297,8 @@ class Notifications(Model):
     """The summary of the day."""
     weekly: Digest | None = None
     """The quality report of the week, with the week before."""
+    monthly: MonthlyDigest | None = None
+    """The report of the month, with the month before."""
     monitoring_job: MonitoringJob = MonitoringJob()
     """Messages about the monitoring job itself."""
     heartbeat_url: SecretStr | None = None
@@ -302,7 +317,7 @@ class Notifications(Model):
     def _channels_are_known(self) -> "Notifications":
         named: list[tuple[tuple[str | int, ...], tuple[str, ...]]] = [(("fallback",), self.fallback)]
         named += [(("routes", place, "channels"), route.channels) for place, route in enumerate(self.routes)]
-        digests = {"daily": self.daily, "weekly": self.weekly}
+        digests = {"daily": self.daily, "weekly": self.weekly, "monthly": self.monthly}
         named += [((kind, "channels"), digest.channels) for kind, digest in digests.items() if digest]
         job = self.monitoring_job
         named += [(("monitoring_job", kind), getattr(job, kind) or ()) for kind in type(job).model_fields]

@@ -190,3 +190,13 @@ def test_a_stalled_flow_is_flagged(site: Site) -> None:
     assert stalled("2026-01-03T12:00:00Z") == ["busy"]
     assert [row["rows_written"] for row in sorted(site.rows("daily_trends"), key=lambda r: r["day"])] == [5, 5, 5]
     assert site.row("flow_liveness", flow_name="silent")["state"] == "unknown"
+
+
+def test_report_of_a_past_month(filled: Site) -> None:
+    """R-DASH-03, R-RET-04: each report by command, for the time that is asked for; two pipelines ended on 1 January 2026."""
+    told = json.loads(run(filled, "report", "monthly", "--now", "2026-02-10T00:00:00Z", "--json").stdout)
+    assert told["title"] == "Month 2026-01: 50.00 % of requests failed"
+    assert told["body"].splitlines()[1] == "Failed: 1 (50.00 %), the month before 0 (unknown)"
+    assert run(filled, "report", "daily", "--now", "2026-01-01T12:00:00Z").stdout.startswith("Today: ")
+    assert run(filled, "report", "weekly", "--now", "2026-01-05T12:00:00Z").stdout.startswith("Week of 2025-12-29: ")
+    assert run(filled, "report", "yearly").returncode == 2

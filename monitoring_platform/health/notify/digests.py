@@ -1,15 +1,15 @@
-"""The summary of the day and the quality report of the week, as text."""
+"""The summary of the day, the quality report of the week and the report of the month, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from monitoring_platform.config import WEEKDAYS, Digest
+from monitoring_platform.config import MonthlyDigest
 from monitoring_platform.health.calendars import local_instant
 from monitoring_platform.health.notify.messages import Message, duration, moment
 from monitoring_platform.health.notify.planning import delivery
@@ -40,7 +40,7 @@ WHERE state NOT IN ('seen', 'excluded', 'retired', 'deleted') ORDER BY state, na
 _REQUESTS = """
 SELECT count(*) AS ended, count(*) FILTER (outcome = 'FAILED') AS failed, count(DISTINCT pipeline_id) AS pipelines,
        count(*) FILTER (outcome = 'COMPLETED' AND failed_attempts > 0) AS healed
-FROM requests WHERE end_ts > $since AND end_ts <= $now
+FROM requests WHERE end_ts >= $since AND end_ts < $now
 """
 _QUALITY = """
 SELECT coalesce(p.pipeline_name, w.pipeline_id) AS pipeline, w.dataset, w.expectation, w.pass_rate_pct,
@@ -64,13 +64,34 @@ SELECT coalesce(max(pipeline_name), pipeline_id) AS pipeline, objective, count(*
 FROM slo_results WHERE "at" > $since AND "at" <= $now GROUP BY pipeline_id, objective HAVING missed > 0
 ORDER BY missed DESC, pipeline, objective
 """
+_RUNS = """
+SELECT sum(duration_seconds) / 3600 AS hours, CAST(sum(rows_written) AS BIGINT) AS written FROM pipeline_runs
+WHERE end_ts >= $since AND end_ts < $now
+"""
+_PASSED = """
+SELECT 100 * sum(passed_records) / nullif(sum(passed_records + failed_records), 0) AS rate
+FROM expectation_days WHERE "day" >= CAST($since AS DATE) AND "day" < CAST($now AS DATE)
+"""
+_COSTS = """
+SELECT currency, sum(cost) FILTER (usage_date >= CAST($middle AS DATE)) AS cost,
+       sum(cost) FILTER (usage_date < CAST($middle AS DATE)) AS cost_before
+FROM pipeline_costs WHERE usage_date >= CAST($since AS DATE) AND usage_date < CAST($now AS DATE) AND cost IS NOT NULL
+GROUP BY currency ORDER BY currency
+"""
+_FAILED_MOST = """
+SELECT coalesce(max(pipeline_name), pipeline_id) AS pipeline, count(*) AS ended,
+       count(*) FILTER (outcome = 'FAILED') AS failed
+FROM requests WHERE end_ts >= $since AND end_ts < $now
+GROUP BY pipeline_id HAVING failed > 0 ORDER BY failed DESC, pipeline
+"""
 
 
 def due(warehouse: Warehouse, now: datetime) -> list[Row]:
     """Deliveries of digests whose time has come within the last day and that were not planned yet."""
     notifications, zone = warehouse.settings.notifications, warehouse.settings.time_zone
     rows: list[Row] = []
-    for kind, digest, written in (("daily", notifications.daily, daily), ("weekly", notifications.weekly, weekly)):
+    for kind, written in REPORTS.items():
+        digest: MonthlyDigest | None = getattr(notifications, kind)
         if digest is None:
             continue
         for day, at in _times(digest, zone, now):
@@ -86,13 +107,13 @@ def _unplanned(warehouse: Warehouse, planned: list[Row]) -> list[Row]:
     return [row for row in planned if row["delivery_id"] not in there]
 
 
-def _times(digest: Digest, zone: str, now: datetime) -> Iterator[tuple[date, datetime]]:
+def _times(digest: MonthlyDigest, zone: str, now: datetime) -> Iterator[tuple[date, datetime]]:
     """The newest time at which the digest was due, if that is less than a day ago, with its local day."""
     zone = digest.time_zone or zone
     today = now.astimezone(ZoneInfo(zone)).date()
     for day in (today, today - timedelta(days=1)):
         at = local_instant(day, digest.at, zone)
-        if WEEKDAYS[day.weekday()] in digest.weekdays and now - timedelta(days=1) < at <= now:
+        if digest.falls_on(day) and now - timedelta(days=1) < at <= now:
             yield day, at
             return
 
@@ -139,10 +160,7 @@ def weekly(warehouse: Warehouse, at: datetime) -> Message:
             for row in quality
         ),
         "Objectives in the last 7 days:" if objectives else "Objectives in the last 7 days: none judged",
-        *(
-            f"- {row['objective']}: met {row['met']} of {row['judged']} ({_rate(100 * row['met'] / row['judged'])})"
-            for row in objectives
-        ),
+        *_met(objectives),
         *(["Missed most:"] if misses else []),
         *_listed(
             f"- {line(row['pipeline'], 80)}, {row['objective']}: {row['missed']} of {row['judged']}" for row in misses
@@ -150,6 +168,42 @@ def weekly(warehouse: Warehouse, at: datetime) -> Message:
     ]
     rate = "nothing judged" if now["rate"] is None else f"{_rate(now['rate'])} of records passed"
     return Message(f"Week of {week}: {rate}", plain("\n".join(lines)))
+
+
+def monthly(warehouse: Warehouse, at: datetime) -> Message:
+    """Requests, hours, rows, quality, cost and objectives of the last whole month (UTC), with the month before."""
+    ask = _Asking(warehouse, "requests", "pipeline_runs", "expectation_days", "pipeline_costs", "slo_results")
+    end = at.astimezone(timezone.utc).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    begin = _month_before(end)
+    month, earlier = {"since": begin, "now": end}, {"since": _month_before(begin), "now": begin}
+    (requests,), (requests_before,) = ask(_REQUESTS, **month), ask(_REQUESTS, **earlier)
+    (runs,), (runs_before,) = ask(_RUNS, **month), ask(_RUNS, **earlier)
+    (quality,), (quality_before,) = ask(_PASSED, **month), ask(_PASSED, **earlier)
+    failed, failed_before = (
+        _rate(100 * row["failed"] / row["ended"] if row["ended"] else None) for row in (requests, requests_before)
+    )
+    objectives, most = ask(_SLOS, **month), ask(_FAILED_MOST, **month)
+    lines = [
+        f"Requests: {requests['ended']} ended (the month before {requests_before['ended']}), of "
+        f"{requests['pipelines']} pipelines, {requests['healed']} succeeded after a retry",
+        f"Failed: {requests['failed']} ({failed}), the month before {requests_before['failed']} ({failed_before})",
+        f"Run time: {_amount(runs['hours'], ' h')}, the month before {_amount(runs_before['hours'], ' h')}",
+        f"Rows written: {_amount(runs['written'])}, the month before {_amount(runs_before['written'])}",
+        f"Quality: {_rate(quality['rate'])} of records passed, the month before {_rate(quality_before['rate'])}",
+        *(
+            f"Cost: {_amount(row['cost'])} {row['currency']}, the month before {_amount(row['cost_before'])}"
+            for row in ask(_COSTS, since=earlier["since"], middle=begin, now=end)
+        ),
+        "Objectives:" if objectives else "Objectives: none judged",
+        *_met(objectives),
+        *(["Failed most:"] if most else []),
+        *_listed(f"- {line(row['pipeline'], 80)}: {row['failed']} of {row['ended']} requests" for row in most),
+    ]
+    title = f"{failed} of requests failed" if requests["ended"] else "nothing ended"
+    return Message(f"Month {begin:%Y-%m}: {title}", plain("\n".join(lines)))
+
+
+REPORTS = {"daily": daily, "weekly": weekly, "monthly": monthly}
 
 
 class _Asking:
@@ -166,6 +220,24 @@ def _listed(entries: Iterator[str]) -> list[str]:
     told = list(entries)
     more = [f"- and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
     return [*told[:_SHOWN], *more]
+
+
+def _met(objectives: list[Row]) -> list[str]:
+    return [
+        f"- {row['objective']}: met {row['met']} of {row['judged']} ({_rate(100 * row['met'] / row['judged'])})"
+        for row in objectives
+    ]
+
+
+def _month_before(first: datetime) -> datetime:
+    return (first - timedelta(days=1)).replace(day=1)
+
+
+def _amount(value: Any, unit: str = "") -> str:
+    """A number as people read it: two digits after the point where it has any."""
+    if value is None:
+        return "unknown"
+    return (f"{value:,}" if isinstance(value, int) else f"{value:,.2f}") + unit
 
 
 def _rate(percent: float | None) -> str:

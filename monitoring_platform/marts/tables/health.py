@@ -115,7 +115,7 @@ ALERT_DELIVERIES = table(
     """
     delivery_id text Identity; messages carry it, so that a repeat can be told.
     incident_id text The incident; null = a digest, or a message about the monitoring job.
-    transition text opened, escalated or resolved; daily, weekly, job_started, job_succeeded or job_failed.
+    transition text opened, escalated or resolved; daily, weekly, monthly, job_started, job_succeeded or job_failed.
     transition_at time When that was.
     channel text Name of the channel.
     due_at time Not sent before; later than the transition in quiet hours.

@@ -1,13 +1,15 @@
-"""The summary of the day and the report of the week: when, once, and what is in them."""
+"""The summary of the day, the reports of the week and the month: when, once, and what is in them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 
 from monitoring_platform.health.notify.delivering import plan_due
+from monitoring_platform.health.notify.digests import monthly
 from tests.conftest import Site
 from tests.health.notify.desk import T0, Desk, at, site_with
 
@@ -141,3 +143,72 @@ def test_a_week_without_anything(desk: Desk) -> None:
     row = desk.rows(transition="weekly")[0]
     assert row["title"] == "Week of 2026-03-09: nothing judged"
     assert row["body"].splitlines() == ["Quality: 0 expectations", "Objectives in the last 7 days: none judged"]
+
+
+def test_the_month(desk: Desk) -> None:
+    """R-DASH-03, R-RET-04: one whole month with the month before; a report of a past month is asked for by its time."""
+    october, november = datetime(2025, 10, 31, 22, tzinfo=timezone.utc), datetime(2025, 11, 15, tzinfo=timezone.utc)
+    december = datetime(2025, 12, 1, 0, 30, tzinfo=timezone.utc)
+    ended = [
+        ("a", "r1", "COMPLETED", 0, november),
+        ("a", "r2", "FAILED", 1, november),
+        ("b", "r3", "COMPLETED", 1, november),
+        ("b", "r4", "FAILED", 1, december),
+        ("a", "r5", "COMPLETED", 0, october),
+    ]
+    columns = ("pipeline_id", "request_id", "outcome", "failed_attempts", "end_ts")
+    desk.put("requests", *(dict(zip(columns, row)) for row in ended))
+    runs = [("u1", november, 5400.0, 1_500_000), ("u2", november, 1800.0, None), ("u3", october, 3600.0, 1_000)]
+    columns = ("update_id", "end_ts", "duration_seconds", "rows_written")
+    desk.put("pipeline_runs", *({"pipeline_id": "a", **dict(zip(columns, row))} for row in runs))
+    days = [
+        (date(2025, 10, 31), 98, 2),
+        (date(2025, 11, 1), 99, 1),
+        (date(2025, 11, 30), 90, 10),
+        (date(2025, 12, 1), 0, 9),
+    ]
+    columns = ("day", "passed_records", "failed_records")
+    keys = {"pipeline_id": "a", "update_id": "u", "dataset": "orders", "expectation": "has_id"}
+    desk.put("expectation_days", *({**keys, **dict(zip(columns, row))} for row in days))
+    costs = [
+        (date(2025, 10, 31), "2.5"),
+        (date(2025, 11, 1), "10.25"),
+        (date(2025, 11, 30), "1"),
+        (date(2025, 12, 1), "7"),
+    ]
+    desk.put(
+        "pipeline_costs",
+        *(
+            {"cost_id": str(day), "pipeline_id": "a", "usage_date": day, "cost": Decimal(cost), "currency": "USD"}
+            for day, cost in costs
+        ),
+    )
+    told = monthly(desk.warehouse, december)
+    assert told.title == "Month 2025-11: 33.33 % of requests failed"
+    assert told.body.splitlines() == [
+        "Requests: 3 ended (the month before 1), of 2 pipelines, 1 succeeded after a retry",
+        "Failed: 1 (33.33 %), the month before 0 (0.00 %)",
+        "Run time: 2.00 h, the month before 1.00 h",
+        "Rows written: 1,500,000, the month before 1,000",
+        "Quality: 94.50 % of records passed, the month before 98.00 %",
+        "Cost: 11.25 USD, the month before 2.50",
+        "Objectives: none judged",
+        "Failed most:",
+        "- a: 1 of 2 requests",
+    ]
+    nothing = monthly(desk.warehouse, datetime(2025, 9, 1, tzinfo=timezone.utc))
+    assert nothing.title == "Month 2025-08: nothing ended"
+    assert "Quality: unknown of records passed, the month before unknown" in nothing.body.splitlines()
+
+
+def test_a_month_is_sent_on_its_first_day(make_site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the first of the month where the people are: in Berlin that is 07:00 UTC in winter and 06:00 in summer."""
+    monkeypatch.setenv("OPS", "json://127.0.0.1:1/")
+    monthly_one = "  monthly: {at: '08:00', time_zone: Europe/Berlin, channels: [ops]}\n"
+    desk = site_with(make_site, "  channels: {ops: '${OPS}'}\n  fallback: [ops]\n" + monthly_one)
+    for moment in ("02-28T07:00", "03-01T06:59", "03-01T07:00", "03-01T20:00", "03-31T08:00", "04-01T06:00"):
+        desk.tick(datetime.fromisoformat(f"2026-{moment}+00:00"))
+    assert [(row["transition"], row["due_at"].isoformat()[:16], row["title"]) for row in desk.rows()] == [
+        ("monthly", "2026-03-01T07:00", "Month 2026-02: nothing ended"),
+        ("monthly", "2026-04-01T06:00", "Month 2026-03: nothing ended"),
+    ]
