@@ -12,13 +12,9 @@ What was told is told by the table `alert_deliveries`, not by Dagster.
 
 import hashlib
 import logging
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 import orjson
@@ -31,13 +27,13 @@ from monitoring_platform.orchestration.jobs import REFRESH, failure_text
 from monitoring_platform.orchestration.partitions import PIPELINES
 from monitoring_platform.orchestration.resources import Platform
 from monitoring_platform.sources import SourceError
+from monitoring_platform.sources.waiting import within
 
 _log = logging.getLogger("monitoring_platform")
 _FIRST_REPEAT, _LAST_REPEAT = timedelta(minutes=1), timedelta(hours=1)
 _BUDGET_SECONDS = 15.0  # for the listing, which resumes where it stopped
 _PATIENCE_SECONDS = 35.0  # for a call that hangs, such as a login, whose own limits are minutes
 _ALIVE = timedelta(minutes=15)
-_Found = TypeVar("_Found")
 _ALERT_SECONDS = 30
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
@@ -77,23 +73,6 @@ def pipelines_with_news(found: Found, deadline: float) -> list[str]:
             except SourceError:
                 continue  # the run reports it
     return sorted(ids)
-
-
-def within(seconds: float, work: Callable[[], _Found]) -> _Found | None:
-    """What the work gives, or None if it takes longer: then it is left to itself. Raises what it raises in time."""
-    done: Future[_Found] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        return done.result(seconds)
-    except FutureTimeout:
-        return None
 
 
 def make_pipeline_updates(interval_seconds: int, running: bool) -> dg.SensorDefinition:

@@ -110,6 +110,27 @@ def test_a_workspace_is_listed_within_a_budget(
         workspace.is_clean()
 
 
+def test_a_login_that_hangs_does_not_hold_the_sensor(
+    make_site: Callable[..., Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tick is over before the service has answered, and says what to do."""
+    monkeypatch.setattr(sensors, "_PATIENCE_SECONDS", 0.5)
+    with Workspace(tmp_path / "workspace") as workspace:
+        monkeypatch.setenv("SECRET", str(workspace.service_principal("robot").client_secret))
+        workspace.faults.seconds, workspace.faults.slow = 60.0, "/oidc/v1/token"
+        entry = f"name: prod, host: '{workspace.host}', client_id: robot, client_secret: '${{SECRET}}'"
+        site = make_site("workspace", f"sources: [{{type: workspace, {entry}}}]\n")
+        platform = Platform(config_path=str(site.folder / "monitoring.yaml"))
+        sensor = build_defs().resolve_sensor_def("pipeline_updates")
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance, resources={"platform": platform}) as context,
+        ):
+            tick: Any = sensor.evaluate_tick(context)
+        assert not tick.run_requests and "does not answer" in tick.skip_message
+        assert [call.status for call in workspace.called("/oidc/v1/token")] == [0]
+
+
 def test_undone_work_is_asked_for_again_later_and_later() -> None:
     """A failed run loses nothing and is not repeated endlessly: 1, 2, 4 … minutes, at most an hour."""
     asked = datetime(2026, 1, 1, tzinfo=timezone.utc)

@@ -114,16 +114,32 @@ def test_no_sql(workspace: Workspace, stand_in: StandIn) -> None:
 
 
 def test_rate_limits(workspace: Workspace, stand_in: StandIn) -> None:
-    """R-NEW-02: a short limit is waited for, a long one is a state."""
-    stand_in.faults.limit(1, 0.5, retry_after=1)
-    for _ in range(3):
+    """R-NEW-02: a short limit is waited for as long as the service says, once; a long one is a state."""
+    stand_in.faults.limit(1, 1.5, retry_after=2)
+    for _ in range(2):
         workspace.get("/api/2.0/pipelines")
+    first, refused_one, again = stand_in.called("/api/2.0/pipelines")
+    assert [call.status for call in (first, refused_one, again)] == [200, 429, 200]
+    assert again.at - refused_one.at >= 2
     stand_in.faults.limit(1, 3600, retry_after=3600)
     began = time.monotonic()
     with pytest.raises(SourceError, match="limits calls") as limited:
         workspace.get("/api/2.0/pipelines")
     assert (limited.value.state, limited.value.transient) == ("rate_limited", True)
     assert time.monotonic() - began < 5
+
+
+def test_a_login_that_hangs(stand_in: StandIn) -> None:
+    """The SDK waits for a token without limit; we do not, and what hangs does not keep the next one from logging in."""
+    secret = stand_in.service_principal("robot").client_secret
+    client = Workspace("prod", stand_in.host, client_id="robot", client_secret=SecretStr(str(secret)), patience=1)
+    stand_in.faults.seconds, stand_in.faults.slow = 60.0, "/oidc/v1/token"
+    with pytest.raises(SourceError, match="nothing came for 3 s") as hanging:
+        client.get("/api/2.0/pipelines")
+    assert (hanging.value.state, hanging.value.transient) == ("unreadable", True)
+    stand_in.faults.seconds = 0.0
+    assert client.get("/api/2.0/pipelines") == {}
+    assert [call.status for call in stand_in.called("/oidc/v1/token")] == [0, 200]
 
 
 def test_secrets_are_never_told(workspace: Workspace, stand_in: StandIn) -> None:

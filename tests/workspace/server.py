@@ -103,7 +103,7 @@ class Faults:
         self._every, self._count, self._only = 0, 0, ""
         self._kinds = cycle(KINDS)
         self.retry_after = 0
-        self.seconds = 0.0  # every call takes this long
+        self.seconds, self.slow = 0.0, ""  # every call whose path matches the expression takes this long
         self._limit: tuple[int, float, int] | None = None
         self._recent: deque[float] = deque()
         self.made: list[str] = []
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(call, dict(self.headers), raw)
         with workspace.lock:
             workspace.calls.append(call)
-        if workspace.faults.seconds:
+        if workspace.faults.seconds and re.search(workspace.faults.slow, call.path):
             time.sleep(workspace.faults.seconds)
         call.fault = workspace.faults.next(call.path)
         answer = self._answer(request)

@@ -22,6 +22,7 @@ from pydantic import SecretStr
 
 from monitoring_platform.config import Engine, WorkspaceSource
 from monitoring_platform.sources.base import NeedsEngine, SourceError
+from monitoring_platform.sources.waiting import within
 from monitoring_platform.sources.workspace import errors, statements
 from monitoring_platform.sources.workspace.statements import NoSql, Value
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 _RETRY_SECONDS, _HTTP_SECONDS, _SAME_PAGES = 45, 30, 20
+_TO_THE_END = 3  # times its patience a call may take with all its repeats; logins of the SDK have no limit
 _STATEMENT_SECONDS, _ME = 600.0, "/api/2.0/preview/scim/v2/Me"
 
 
@@ -149,12 +151,25 @@ class Workspace(NamedTuple):
             return answer
 
         try:
-            return self.attempt(call)
+            return self._answered(call)
         except SourceError as error:
             if not errors.is_unauthenticated(error.__cause__):
                 raise
         _connected.cache_clear()  # a token may have been renewed since it was read
-        return self.attempt(call)
+        return self._answered(call)
+
+    def _answered(self, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The answer, waited for no longer than all attempts may take."""
+        seconds = _TO_THE_END * self.patience
+        answer = within(seconds, lambda: self.attempt(call))
+        if answer is None:
+            _connected.cache_clear()  # what hangs keeps the others from logging in
+            raise SourceError(
+                f"the workspace does not answer: nothing came for {seconds} s",
+                "check the address and the network; it is tried again by itself",
+                transient=True,
+            )
+        return answer
 
     def attempt(self, call: Callable[[], _Answer]) -> _Answer:
         """The SDK waits and repeats where it is told to (429, 503, connections); this does for other hiccups."""
