@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +48,7 @@ class Reading:
 
     position: Position
     failed_before: bool
+    complete_to: datetime | None = None  # all that was published before then has been read
     note: str | None = None
 
 
@@ -79,7 +80,8 @@ def gather(
         if row["error"]:
             report.failed[f"{task.kind} of {task.source}"] = row["error"]
             progress(f"cannot read {task.kind} of {task.source}: {row['error']}")
-    ordered = [reads[key] for key in sorted(reads)]
+    asked = {(task.source, task.kind) for task in tasks}  # what is asked for no longer has no state any more
+    ordered = [reads[key] for key in sorted(asked)]
     warehouse.replace_rows(_READS, pa.Table.from_pylist(ordered, _READS.schema))
     return report
 
@@ -89,7 +91,8 @@ def _new_row(task: Task) -> Row:
 
 
 def _read(warehouse: Warehouse, task: Task, row: Row, now: datetime, report: Gathered) -> None:
-    reading = Reading(orjson.loads(row["position"]) if row["position"] else {}, row["error"] is not None)
+    position = orjson.loads(row["position"]) if row["position"] else {}
+    reading = Reading(position, row["error"] is not None, row["complete_to"])
     try:
         for table, rows in task.read(reading):
             report.written[table.name] = report.written.get(table.name, 0) + keep(warehouse, table, rows)
@@ -99,7 +102,7 @@ def _read(warehouse: Warehouse, task: Task, row: Row, now: datetime, report: Gat
     except Exception as error:  # a surprise of one source must not stop the others
         fail(row, SourceError(f"{type(error).__name__}: {error}", "this looks like a bug: please report it"), now)
     row["position"] = orjson.dumps(reading.position, option=orjson.OPT_SORT_KEYS).decode()
-    row["note"] = reading.note
+    row["note"], row["complete_to"] = reading.note, reading.complete_to
 
 
 def keep(warehouse: Warehouse, table: Table, rows: pa.Table) -> int:
@@ -119,7 +122,7 @@ def _tasks(warehouse: Warehouse, now: datetime) -> list[Task]:
     ):
         if settings.costs.enabled and path:
             source = _shown(warehouse, path)
-            tasks.append(Task(source, kind, partial(_exports, table, path, source)))
+            tasks.append(Task(source, kind, partial(_exports, table, path, source, now)))
     entries = [entry for entry in settings.sources if isinstance(entry, WorkspaceSource)]
     if entries:
         from monitoring_platform.cycle import workspace_context  # imports the SDK
@@ -137,14 +140,16 @@ def _shown(warehouse: Warehouse, path: str) -> str:
         return path
 
 
-def _exports(table: Table, path: str, source: str, reading: Reading) -> Iterator[Part]:
+def _exports(table: Table, path: str, source: str, now: datetime, reading: Reading) -> Iterator[Part]:
     """The exports that are new or changed since the last look, in the order of their names."""
     files = billing.files(path)
     if not files:
         raise SourceError(f"{source} matches nothing", "check the path in costs, or export the table there")
     broken: list[SourceError] = []
+    written: list[datetime] = []
     for file in files:
         stat = file.stat()
+        written.append(datetime.fromtimestamp(stat.st_mtime, timezone.utc))
         mark = [stat.st_size, stat.st_mtime_ns]
         if reading.position.get(str(file)) != mark:
             try:
@@ -154,3 +159,5 @@ def _exports(table: Table, path: str, source: str, reading: Reading) -> Iterator
                 broken.append(error)
     if broken:
         raise broken[0]
+    if table is contracts.BILLING_USAGE:
+        reading.complete_to = min(max(written), now)

@@ -129,7 +129,7 @@ def _with_state(row: Row, logs: list[Row], settings: Settings, now: datetime) ->
     present = [log for log in logs if log["state"] != "gone"] or logs
     present = sorted(present, key=lambda log: log["error"] is not None)  # of two ways to a log the one that is open
     facts = next((orjson.loads(log["facts"]) for log in present if log["facts"]), None)
-    row = {**row, **_told(facts)}
+    row = {**row, **_told(facts), "pipeline_type": row["pipeline_type"] or (facts or {}).get("type")}
     state, reason, remedy, remedy_sql = _state(row, logs, facts or {}, settings, now)
     failing = [log for log in present if log["error"]]
     tags = {**_tags(facts), **settings.tags_of(row["pipeline_id"], row["pipeline_name"])}

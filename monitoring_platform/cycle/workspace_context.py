@@ -189,9 +189,10 @@ class _Context(NamedTuple):
         else:  # also where an older log came later
             reading.position["first_day"] = first.isoformat()
             reading.position.pop("read_to", None)
+            reading.complete_to = None
         billed_in = billing.workspaces(self.ask, table, pipelines, first)
         if not billed_in:
-            reading.position["asked_at"] = self.now.isoformat()
+            reading.position["asked_at"], reading.complete_to = self.now.isoformat(), self.now
             return
         read_to = reading.position.get("read_to")
         since = date.fromisoformat(read_to) - _LATE if read_to else first
@@ -202,7 +203,7 @@ class _Context(NamedTuple):
             reading.position["read_to"] = min(until, today).isoformat()
             since = until
         if since > today:
-            reading.position["asked_at"] = self.now.isoformat()
+            reading.position["asked_at"], reading.complete_to = self.now.isoformat(), self.now
 
     def _first_day(self) -> date:
         """Day of the oldest event of this source: what came before has no updates here."""

@@ -9,9 +9,13 @@ WITH costs AS (
   FROM pipeline_costs
   WHERE usage_date > (SELECT max(usage_date) - INTERVAL 30 DAY FROM pipeline_costs)
   GROUP BY pipeline_id, day
+),
+known AS (
+  SELECT CASE WHEN count(*) = count(complete_to) THEN min(complete_to) END AS usage_to
+  FROM context_reads WHERE kind = 'usage'
 )
 SELECT c.day, p.pipeline_name, c.cost, c.currency, d.rows_written,
        round(c.cost::DOUBLE / nullif(d.rows_written, 0) * 1e6, 4) AS cost_per_million_rows, d.runs, d.failed_runs,
-       c.is_partly_unpriced, c.final_at > (SELECT max(last_event_ts) FROM pipelines) AS is_provisional, c.pipeline_id
-FROM costs c LEFT JOIN daily_trends d USING (pipeline_id, day) LEFT JOIN pipelines p USING (pipeline_id)
+       c.is_partly_unpriced, coalesce(c.final_at > usage_to, true) AS is_provisional, c.pipeline_id
+FROM costs c LEFT JOIN daily_trends d USING (pipeline_id, day) LEFT JOIN pipelines p USING (pipeline_id), known
 ORDER BY c.day DESC, c.cost DESC NULLS LAST, c.pipeline_id

@@ -1,9 +1,12 @@
 -- Pipelines whose cost grew most
 -- The newest 7 days of usage that are final against the 7 before.
 -- R-COST-02, R-PEER-17
-WITH clock AS (
-  SELECT coalesce(max(c.usage_date) FILTER (c.final_at <= n.now), max(c.usage_date)) AS today
-  FROM pipeline_costs c, (SELECT max(last_event_ts) AS now FROM pipelines) n
+WITH known AS (
+  SELECT CASE WHEN count(*) = count(complete_to) THEN min(complete_to) END AS usage_to
+  FROM context_reads WHERE kind = 'usage'
+),
+clock AS (
+  SELECT coalesce(max(usage_date) FILTER (final_at <= usage_to), max(usage_date)) AS today FROM pipeline_costs, known
 ),
 weeks AS (
   SELECT pipeline_id, currency,

@@ -64,7 +64,8 @@ PIPELINES = Table(
         Column(
             "pipeline_type",
             STRING,
-            "origin.pipeline_type last seen, JOB = no pipeline but a recorded job; null = not said.",
+            "origin.pipeline_type last seen, else that of the system table of pipelines; JOB = no pipeline but a "
+            "recorded job; null = not said.",
         ),
         Column("source", STRING, "Name of the source in the configuration."),
         Column(
@@ -248,6 +249,12 @@ CONTEXT_READS = Table(
         Column("consecutive_failures", LONG, "Failures in a row."),
         Column("next_retry_at", TIMESTAMP, "Not tried before; null = now."),
         Column("last_read_at", TIMESTAMP, "Clock of the last run that read it; null = never."),
+        Column(
+            "complete_to",
+            TIMESTAMP,
+            "Of usage: all that was published before then has been read (an export tells what there was when it was "
+            "written); null = not all yet, or another kind.",
+        ),
     ),
 )
 

@@ -551,7 +551,7 @@ def test_the_imports_of_two_owners(workspace: Workspace, monkeypatch: pytest.Mon
 def test_costs_become_final(
     workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
 ) -> None:
-    """R-NEW-08 provisional while billing may still say more, then not."""
+    """R-NEW-08, R-PEER-11: provisional while billing may still say more, and while nobody has asked since."""
     price_at_one(workspace, monitor)
     bill(workspace, "1", "1", pipeline_id="p", update_id="u")
     site = site_of("costs: {enabled: true}\n")
@@ -565,8 +565,14 @@ def test_costs_become_final(
 
     assert is_provisional() == [True]
     sales.add(*logs.update("p", "sales", final_at + HOUR, "later"))
+    workspace.revoke(monitor, "SELECT", "system.billing.usage")
     site.cycle(final_at + 2 * HOUR)
+    assert is_provisional() == [True]
+    assert site.row("context_reads", kind="usage")["complete_to"] == NOW
+    grant_billing(workspace, monitor)
+    site.cycle(final_at + 3 * HOUR)
     assert is_provisional() == [False]
+    assert site.row("context_reads", kind="usage")["complete_to"] == final_at + 3 * HOUR
 
 
 @pytest.mark.parametrize("text", ["[SESSION_CLOSED] The session was closed", "[INTERNAL_ERROR] x", "ExecutorLost"])

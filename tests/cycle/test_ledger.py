@@ -114,6 +114,13 @@ def test_the_name_is_the_workspaces() -> None:
     assert row["pipeline_name"] == "new name" and row["names_seen"] == ["old name"]
 
 
+def test_the_type_is_the_logs_else_the_system_tables() -> None:
+    """R-UNI-11: what events say; before there are any, what the workspace's system table says."""
+    assert rows(log("p", facts(type="DBSQL")))["p"]["pipeline_type"] == "DBSQL"
+    assert rows(log("p", facts(type="DBSQL")), read={"p": seen()})["p"]["pipeline_type"] == "WORKSPACE"
+    assert rows(log("p"))["p"]["pipeline_type"] is None
+
+
 def test_another_log_of_the_same_pipeline_is_enough() -> None:
     """R-NEW-03: what somebody would have to open is no trouble where another way is open; damage is."""
     open_log = {**log("p"), "location": "/exports/p", "source": "exports", "kind": "delta", "facts": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -281,6 +282,29 @@ def test_a_failure_keeps_what_was_read(billed: Site) -> None:
         ("usage", "billing/usage*.csv", "billing/usage*.csv matches nothing", 1),
     ]
     assert total(billed) == Decimal(1) and len(billed.rows("list_prices")) == 1
+
+
+def test_an_export_is_complete_to_when_it_was_written(billed: Site) -> None:
+    """R-PEER-11: the newest file counts; a broken one leaves it as it was, and a source that is gone has no state."""
+    export(billed, "usage-1.csv", used("1", "1"))
+    export(billed, "usage-2.csv", used("2", "1"))
+    export(billed, "prices.csv", price("1"))
+    written = [NOW - timedelta(days=days) for days in (3, 2)]
+    for number, at in enumerate(written, 1):
+        os.utime(billed.folder / "billing" / f"usage-{number}.csv", (at.timestamp(), at.timestamp()))
+    billed.cycle()
+    assert by(billed.rows("context_reads"), "kind", "complete_to") == [("list_prices", None), ("usage", written[1])]
+    export(billed, "usage-3.csv", {"nothing": "here"})
+    billed.cycle(NOW + timedelta(days=1))
+    assert billed.row("context_reads", kind="usage")["complete_to"] == written[1]
+    (billed.folder / "billing" / "usage-3.csv").unlink()
+    file = billed.folder / "monitoring.yaml"
+    file.write_text(file.read_text().replace("usage: ./billing/usage*.csv", "usage: ./billing/usage-*.csv"))
+    moved = Site(billed.folder, open_warehouse(load(file)))
+    moved.cycle(NOW + timedelta(days=2))
+    assert by(moved.rows("context_reads", kind="usage"), "source", "error", "complete_to") == [
+        ("billing/usage-*.csv", None, written[1])
+    ]
 
 
 def test_without_costs_nothing_is_there(site: Site) -> None:

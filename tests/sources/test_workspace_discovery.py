@@ -151,6 +151,8 @@ def test_what_only_the_system_table_knows(look: Looking, stand_in: StandIn, moni
     """R-PEER-09, R-NEW-02: pipelines that the API does not show are known all the same; asked once a day."""
     stand_in.pipeline("secret", "bea@example.com", id="p9", tags={"team": "x"})
     stand_in.pipeline("old", id="p8").delete()
+    stand_in.pipelines["p1"].spec["pipeline_type"] = "MATERIALIZED_VIEW"
+    stand_in.pipelines["p2"].spec["pipeline_type"] = "NEW_KIND"
     assert "p9" not in look()  # the table may not be read
     stand_in.grant(monitor, "USE SCHEMA", "system.lakeflow")
     stand_in.grant(monitor, "SELECT", TABLE)
@@ -160,9 +162,11 @@ def test_what_only_the_system_table_knows(look: Looking, stand_in: StandIn, moni
     secret = found["p9"]
     assert (secret["name"], secret["creator"], secret["spec"]["tags"]) == ("secret", "bea@example.com", {"team": "x"})
     assert secret["hidden"] and "p8" not in found
+    assert (secret["type"], found["p1"]["type"], found["p2"]["type"]) == ("WORKSPACE", "DBSQL", "NEW_KIND")
     stand_in.pipelines["p9"].delete()
     assert look(NOW + DAY + timedelta(hours=1))["p9"]["deleted"] is False
     assert not stand_in.called("/statements/")
+    assert look.known["p1"]["type"] == "DBSQL"
     assert look(NOW + 3 * DAY)["p9"]["deleted"]
 
 

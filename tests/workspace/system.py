@@ -159,7 +159,7 @@ def _pipelines(workspace: Workspace) -> pa.Table:
             "account_id": home.account_id,
             "workspace_id": home.workspace_id,
             "pipeline_id": p.id,
-            "pipeline_type": p.spec.get("pipeline_type", "WORKSPACE"),
+            "pipeline_type": p.spec.get("pipeline_type", "ETL_PIPELINE"),
             "name": p.name,
             "created_by": p.owner,
             "run_as": p.run_as,

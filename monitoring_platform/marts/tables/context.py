@@ -69,7 +69,7 @@ PIPELINE_COSTS = table(
     cost money Quantity × list price at the time, promotions included; exact to 12 digits. Null = unpriced_reason.
     currency text Currency of the cost; null = no cost.
     unpriced_reason text Why the cost is unknown: no price, prices in several currencies; null = it is known.
-    final_at time Provisional until then, three days after the end of the day; later corrections restate it still.
+    final_at time Final where context_reads.complete_to is later, three days after the day; corrections restate it.
     """,
 )
 MISSING_UPDATES = table(

@@ -15,8 +15,15 @@ from monitoring_platform.sources.workspace.remedies import parts_of, qualified
 
 _SECONDS = 60.0
 _SETTINGS = ("continuous", "development", "serverless", "photon", "channel", "edition")
+#: Types that event logs call by another name.
+_TYPES = {
+    "ETL_PIPELINE": "WORKSPACE",
+    "MATERIALIZED_VIEW": "DBSQL",
+    "STREAMING_TABLE": "DBSQL",
+    "INGESTION_PIPELINE": "MANAGED_INGESTION",
+}
 _NEWEST = """
-SELECT workspace_id, pipeline_id, name, created_by, run_as, tags, settings, delete_time
+SELECT workspace_id, pipeline_id, pipeline_type, name, created_by, run_as, tags, settings, delete_time
 FROM (
   SELECT *, row_number() OVER (PARTITION BY workspace_id, pipeline_id ORDER BY change_time DESC) AS age FROM {table}
 )
@@ -41,12 +48,12 @@ def completed(
     completed = dict(found)
     for row in rows:
         id_ = row["pipeline_id"]
-        if row["workspace_id"] not in here or id_ in shown:
+        if row["workspace_id"] not in here:
             continue
-        if row["delete_time"] is not None:
-            if id_ in found:
-                completed[id_] = {**found[id_], "deleted": True}
-        elif id_ not in found:
+        if id_ in found:
+            is_deleted = found[id_]["deleted"] or (id_ not in shown and row["delete_time"] is not None)
+            completed[id_] = {**found[id_], "type": _type(row), "deleted": is_deleted}
+        elif row["delete_time"] is None:
             completed[id_] = _unlisted(row, table, now)
     return {id_: {**facts, "catalogued_at": now.isoformat()} for id_, facts in completed.items()}
 
@@ -62,6 +69,7 @@ def _unlisted(row: Mapping[str, Any], table: str, now: datetime) -> Facts:
     spec = {name: settings[name] for name in _SETTINGS if settings.get(name) is not None}
     return {
         "name": row["name"],
+        "type": _type(row),
         "creator": row["created_by"],
         "run_as": row["run_as"],
         "state": None,
@@ -75,6 +83,12 @@ def _unlisted(row: Mapping[str, Any], table: str, now: datetime) -> Facts:
         "hidden": f"{table} has it, the Pipelines API does not show it",
         "undescribed": None,
     }
+
+
+def _type(row: Mapping[str, Any]) -> str | None:
+    """Type of a pipeline in the words of event logs, as far as they have one for it."""
+    said: str | None = row["pipeline_type"]
+    return _TYPES.get(said, said) if said else None
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ for since yesterday.
 What is known of a pipeline is one JSON object, its facts:
 
     name, creator, run_as, state, health, host
+    type          as the system table of pipelines says: the API does not tell it; null = not said
     updates       the latest, newest first: update_id, state, creation_time (ISO text)
     spec          the settings that matter here; null = not told yet
     described_at  when the settings were asked for last
@@ -91,6 +92,7 @@ def from_listing(status: dict[str, Any], before: Facts | None, now: datetime) ->
     ]
     return {
         "name": status.get("name"),
+        "type": before.get("type"),
         "creator": status.get("creator_user_name"),
         "run_as": status.get("run_as_user_name"),
         "state": status.get("state"),
