@@ -404,9 +404,21 @@ def oauth_token(workspace: Workspace, request: Request) -> Answer:
     scheme, _, text = (request.headers.get("Authorization") or "").partition(" ")
     if scheme == "Basic":
         client, _, secret = base64.b64decode(text).decode().partition(":")
+    is_right = fields.get("grant_type") == "client_credentials" and fields.get("scope") == "all-apis"
+    return _token_for(workspace, client, secret, is_right)
+
+
+def entra_token(workspace: Workspace, request: Request) -> Answer:
+    """A token of Azure's directory for a service principal's secret and a resource, which is this workspace or Azure."""
+    fields = {name: values[-1] for name, values in parse_qs(request.raw.decode()).items()}
+    is_right = fields.get("grant_type") == "client_credentials" and bool(fields.get("resource"))
+    return _token_for(workspace, fields.get("client_id"), fields.get("client_secret"), is_right)
+
+
+def _token_for(workspace: Workspace, client: str | None, secret: str | None, is_right: bool) -> Answer:
     for who in workspace.principals.values():
         if who.client_id == client and who.client_secret is not None and who.client_secret == secret:
-            if fields.get("grant_type") != "client_credentials" or fields.get("scope") != "all-apis":
+            if not is_right:
                 return as_json({"error": "invalid_request", "error_description": "unsupported grant"}, 400)
             token = workspace.issue_token(who)
             seconds = workspace.token_seconds
@@ -446,4 +458,5 @@ ROUTES = [
     _route("GET", f"/external/{_ID}/(?P<chunk>\\d+)", statements.external, is_public=True),
     _route("GET", "/oidc/.well-known/oauth-authorization-server", oauth_endpoints, is_public=True),
     _route("POST", "/oidc/v1/token", oauth_token, is_public=True),
+    _route("POST", "/[^/]+/oauth2/token", entra_token, is_public=True),
 ]
