@@ -1,6 +1,6 @@
 """What has to be right before a cycle can work, tried one by one: engine, write access, sources, channels, clock.
 
-Of what is written only the folder of the warehouse stays; sources are only read.
+Of what is written only the folder of the warehouse stays (in a catalog nothing); sources are only read.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from monitoring_platform.config import Settings
+from monitoring_platform.event_log.redact import redact_text
 from monitoring_platform.health.notify.channels import Channel
 from monitoring_platform.sources import Look, Source, SourceError, configured
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
@@ -38,7 +40,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Diagnosis]:
     yield _guarded("write access", lambda: _writing(settings, warehouse))
     yield _guarded("clock", lambda: _clock(warehouse, now))
     for source in configured(settings):
-        yield from _source(source, now)
+        yield from _source(source, now, warehouse)
     for name in settings.notifications.channels:
         yield _guarded(f"channel {name}", partial(_channel, settings, name))
 
@@ -77,9 +79,7 @@ def _engine(warehouse: Warehouse) -> Diagnosis:
 def _writing(settings: Settings, warehouse: Warehouse) -> Diagnosis:
     root = settings.warehouse.path
     if root is None:
-        place = f"{settings.warehouse.catalog}.{settings.warehouse.schema_name}"
-        tables = len(warehouse.spark.sql(f"SHOW TABLES IN {_quoted(settings)}").toArrow())
-        return passed("write access", f"schema {place} is there, with {tables} tables; the first run writes")
+        return _writing_into_catalog(settings, warehouse)
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".doctor-", dir=root) as folder:
@@ -96,6 +96,32 @@ def _writing(settings: Settings, warehouse: Warehouse) -> Diagnosis:
     if written != 1 or free < _FREE_BYTES:
         return failed("write access", f"{root} has {free / 1024**3:.1f} GiB left", "make room on that disk")
     return passed("write access", f"{root} takes Delta commits, {free / 1024**3:.0f} GiB are free")
+
+
+def _writing_into_catalog(settings: Settings, warehouse: Warehouse) -> Diagnosis:
+    """A small table, made, filled and dropped; a schema that is not there is made for it as the first run would."""
+    place = f"{settings.warehouse.catalog}.{settings.warehouse.schema_name}"
+    spark, schema = warehouse.spark, _quoted(settings)
+    table = f"{schema}.`doctor_{uuid4().hex}`"
+    try:
+        is_there = spark.catalog.databaseExists(schema)
+        if not is_there:
+            spark.sql(f"CREATE SCHEMA {schema}").collect()
+        try:
+            spark.sql(f"CREATE TABLE {table} (n INT) USING DELTA").collect()
+            spark.sql(f"INSERT INTO {table} VALUES (1)").collect()
+            spark.sql(f"DROP TABLE {table}").collect()
+        finally:
+            spark.sql(f"DROP TABLE IF EXISTS {table}" if is_there else f"DROP SCHEMA {schema} CASCADE").collect()
+    except Exception as error:
+        reason = " ".join(str(error).split("\n\n")[0].splitlines())
+        return failed(
+            "write access",
+            f"{place} cannot be written: {redact_text(reason)}",
+            f"grant USE CATALOG on the catalog and USE SCHEMA, CREATE TABLE, MODIFY, SELECT on {place}; "
+            "CREATE SCHEMA on the catalog if the schema is not there yet",
+        )
+    return passed("write access", f"{place} takes tables" + ("" if is_there else "; the first run makes the schema"))
 
 
 def _quoted(settings: Settings) -> str:
@@ -125,11 +151,11 @@ def _channel(settings: Settings, name: str) -> Diagnosis:
     return passed(f"channel {name}", f"{kind}; `notify test` sends a message")
 
 
-def _source(source: Source, now: datetime) -> Iterator[Diagnosis]:
+def _source(source: Source, now: datetime, warehouse: Warehouse) -> Iterator[Diagnosis]:
     what = f"source {source.name}"
     examined = getattr(source, "examine", None)
     if examined is not None:  # a workspace: there is more to it than logs
-        yield from examined(now)
+        yield from examined(now, lambda: warehouse.spark)
     try:
         logs = source.listing(Look(now, deadline=time.monotonic() + _LOOK_SECONDS)).logs
     except SourceError as error:

@@ -25,6 +25,7 @@ from tests.acceptance.engine_cycle import MARTS, VIEW
 from tests.acceptance.spark_servers import QUICK, QUICK_JAVA, cluster, connect_server
 from tests.acceptance.test_parity import Ran, assert_same_rows, needs_spark, repeats, retries
 from tests.conftest import EVENT_LOGS, NOW, state
+from tests.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 TABLES = (*(table.name for table in BOOKS), *MARTS, VIEW)
@@ -143,6 +144,35 @@ def test_into_a_catalog(run: Any, embedded: Ran, server: str) -> None:
     assert_as_embedded(embedded, ran, but=("version",))  # compaction is a commit of its own there
     union = next(row for row in ran.table("2", "progress").to_pylist() if row["step"] == "flow_metrics")
     assert union["version"] > 2  # made, appended, compacted, appended
+
+
+def test_doctor_tries_the_engine(server: str, tmp_path: Path) -> None:
+    """Where tables are in a catalog and SQL runs on the engine: both are tried, nothing is left, what fails is said."""
+    with Workspace(tmp_path / "workspace") as workspace:
+        monitor = workspace.principal("monitor@example.com")
+        config = tmp_path / "monitoring.yaml"
+
+        def examined(catalog: str) -> dict[str, tuple[str, str]]:
+            config.write_text(
+                f"warehouse: {{catalog: {catalog}, schema: doctored}}\nengine: {{name: spark}}\n"
+                f"sources: [{{type: workspace, name: prod, host: '{workspace.host}', token: '${{A_TOKEN}}'}}]\n",
+                encoding="utf-8",
+            )
+            given = {"DATABRICKS_RUNTIME_VERSION": "17.3", "SPARK_REMOTE": server, "A_TOKEN": str(monitor.token)}
+            command = [Path(sys.executable).with_name("monitoring-platform"), "doctor", "--json", "--config", config]
+            given |= {"DAGSTER_HOME": str(tmp_path / "dagster")}
+            done = subprocess.run(command, env=os.environ | given, capture_output=True, text=True, check=False)
+            return {told["what"]: (told["verdict"], told["found"]) for told in json.loads(done.stdout)}
+
+        for _ in range(2):  # the first leaves nothing to the second
+            told = examined("spark_catalog")
+            written = "spark_catalog.doctored takes tables; the first run makes the schema"
+            assert told["write access"] == ("pass", written)
+        assert told["source prod: SQL"] == ("pass", "the engine answers")
+        assert told["source prod: pipeline events"][0] == "note"  # here is no such table; other ways are open
+        verdict, found = examined("elsewhere")["write access"]
+        assert verdict == "fail" and found.startswith("elsewhere.doctored cannot be written: ")
+        workspace.is_clean()
 
 
 def test_on_a_standalone_cluster(run: Any, embedded: Ran, tmp_path: Path) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from monitoring_platform.sources.base import NeedsEngine, SourceError
+from monitoring_platform.sources.base import SourceError
 from monitoring_platform.sources.diagnosis import Diagnosis, failed, noted, passed
 from monitoring_platform.sources.workspace import remedies
 from monitoring_platform.sources.workspace.client import Workspace
+from monitoring_platform.sources.workspace.paths import Ask
 
 _CLOCKS_APART = timedelta(minutes=2)
 _SQL_WAYS = ("table", "function", "system_table")
 
 
 def examine(
-    workspace: Workspace, access: tuple[str, ...], tables: Mapping[str, tuple[str, bool]], now: datetime
+    workspace: Workspace, ask: Ask, access: tuple[str, ...], tables: Mapping[str, tuple[str, bool]], now: datetime
 ) -> Iterator[Diagnosis]:
-    """`tables`: the system tables by what they are read for, each with its name and whether something needs it."""
+    """`ask` runs SQL. `tables`: the system tables by what they are read for, each with its name and whether something
+    needs it."""
     what = f"source {workspace.name}"
     try:
         yield passed(f"{what}: credentials", f"signed in to {workspace.url} as {workspace.principal}")
@@ -27,10 +29,7 @@ def examine(
     yield _clock(workspace, what, now)
     wanted = [way for way in access if way in _SQL_WAYS] or [name for name, (_, needed) in tables.items() if needed]
     try:
-        workspace.sql("SELECT 1 AS one")
-    except NeedsEngine:
-        yield noted(f"{what}: SQL", "runs on the engine, with the first cycle")
-        return
+        ask("SELECT 1 AS one", {})
     except SourceError as error:
         only = [way for way in access if way not in _SQL_WAYS]
         if only or not wanted:
@@ -38,15 +37,16 @@ def examine(
         else:
             yield failed(f"{what}: SQL", error.reason, error.remedy, error.remedy_sql)
         return
-    yield passed(f"{what}: SQL", f"SQL warehouse {workspace.sql_warehouse} answers")
+    by = "the engine" if workspace.by_engine else f"SQL warehouse {workspace.sql_warehouse}"
+    yield passed(f"{what}: SQL", f"{by} answers")
     for purpose, (name, needed) in tables.items():
-        yield _table(workspace, f"{what}: {purpose}", name, needed)
+        yield _table(workspace, ask, f"{what}: {purpose}", name, needed)
 
 
-def _table(workspace: Workspace, what: str, name: str, needed: bool) -> Diagnosis:
+def _table(workspace: Workspace, ask: Ask, what: str, name: str, needed: bool) -> Diagnosis:
     parts = remedies.parts_of(name)
     try:
-        workspace.sql(f"SELECT 1 AS one FROM {remedies.qualified(parts)} LIMIT 1")
+        ask(f"SELECT 1 AS one FROM {remedies.qualified(parts)} LIMIT 1", {})
     except SourceError as error:
         remedy, statements = error.remedy, error.remedy_sql
         if error.state == "no_grant":

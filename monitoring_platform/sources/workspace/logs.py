@@ -93,9 +93,10 @@ class WorkspaceLogs(NamedTuple):
         remedy = f"change {setting} of source {self.name} to read it"
         return SourceError(f"left out by {setting} of source {self.name}", remedy, "excluded")
 
-    def examine(self, now: datetime) -> Iterator[Diagnosis]:
+    def examine(self, now: datetime, engine: Callable[[], SparkSession]) -> Iterator[Diagnosis]:
         """What the workspace lets us do, for `doctor`."""
-        return examine(self.workspace, self.access, self.system_tables, now)
+        ask = partial(self.workspace.sql, engine=engine)
+        return examine(self.workspace, ask, self.access, self.system_tables, now)
 
     def position(self, log: Log) -> Any:
         return _facts(log)["position"]
