@@ -319,6 +319,38 @@ def test_exact_beats_nearest_and_retries_follow(
     is_as_rebuilt(site, "job_matches", "jobs_stats")
 
 
+def test_both_ways_to_a_job_give_the_same(
+    workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
+) -> None:
+    """R-NEW-03, R-JOB-03: three nightly updates, matched by the nearest start; then the timeline may be read, and the
+    exact key says the same of each: only the method is another."""
+    sales.add(
+        *logs.update("p", "sales", START - 24 * HOUR, "before"), *logs.update("p", "sales", START - HOUR, "failed")
+    )
+    job, other = workspace.job(7, "nightly", team="jobs"), workspace.job(8, "hourly")
+    for made, run_id, update, start in (
+        (job, 70, "before", START - 24 * HOUR),
+        (other, 80, "failed", START - HOUR),
+        (job, 90, "u", START),
+    ):
+        made.run(run_id, start - MINUTE, start + HOUR / 2, ["q", "p"], result="FAILED" if made is other else "SUCCESS")
+        sales.started_by(update, made.job_id, run_id + 2)  # the second task of the run
+    site = site_of("jobs: {enabled: true}\n")
+    site.cycle(NOW)
+    by_start = site.rows("jobs_stats")
+    assert by(by_start, "update_id", "job_id", "job_run_id") == [
+        ("before", "7", "70"),
+        ("failed", "8", "80"),
+        ("u", "7", "90"),
+    ]
+    assert {row["method"] for row in site.rows("job_matches")} == {"nearest"}
+    grant_timeline(workspace, monitor)
+    site.cycle(NOW + 2 * HOUR)
+    assert {row["method"] for row in site.rows("job_matches")} == {"exact"}
+    assert by(site.rows("jobs_stats"), *by_start[0]) == by(by_start, *by_start[0])
+    is_as_rebuilt(site, "job_matches", "jobs_stats")
+
+
 def test_history_stays_and_open_runs_end(
     workspace: Workspace, monitor: Principal, sales: Pipeline, site_of: Callable[..., Site]
 ) -> None:
