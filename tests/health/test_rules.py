@@ -376,3 +376,16 @@ def test_a_holiday_after_a_weekend_is_no_silence(past: Past) -> None:
     # usually 24 hours, 72 at most: silent after 72 + 1.2 x 24 = 100.8 hours, on Tuesday at 10:48
     assert past.found("pipeline_silent", MONDAY + DAY + 2 * HOUR) == []
     assert len(past.found("pipeline_silent", MONDAY + DAY + 6 * HOUR)) == 1
+
+
+def test_a_day_off_each_week_is_no_silence(past: Past) -> None:
+    """R-ALERT-02: every 6 hours, on Saturdays at midnight only: 24 hours are usual then, 24 + 1.2 x 6 = 31.2 the limit."""
+    saturday = MONDAY.replace(hour=0) - 2 * DAY
+    for quarter in range(4 * 21, 0, -1):
+        start = saturday + (1 - quarter) * 6 * HOUR
+        if start.isoweekday() != 6 or start.hour == 0:
+            past.run(start, 5)
+    assert past.found("pipeline_silent", saturday + 22 * HOUR) == []
+    assert len(past.found("pipeline_silent", saturday + 32 * HOUR)) == 1
+    # Two weeks earlier it had not paused twice: more than three times the usual 6 hours are too long.
+    assert len(past.found("pipeline_silent", saturday - 14 * DAY + 22 * HOUR)) == 1
