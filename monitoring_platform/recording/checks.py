@@ -59,9 +59,8 @@ class Check:
     column: str
     kind: str
     condition: Callable[[Any], Column] | None = None  # of pyspark.sql.functions; true for rows that fail
-    nulls: Literal["fail", "unknown", "any"] = (
-        "any"  # what just the rows without a value in the column are; any: no rule
-    )
+    #: What the rows without a value in the column, and no others of them, are; any = there is no such rule.
+    nulls: Literal["fail", "unknown", "any"] = "any"
     key: tuple[str, ...] = ()  # columns that are unique together
     minimum: int | None = None
     maximum: int | None = None
@@ -164,7 +163,6 @@ def in_range(column: str, minimum: Any = None, maximum: Any = None, **options: U
 def in_set(column: str, values: Sequence[Any], **options: Unpack[Options]) -> Check:
     """The value is one of these. None among them changes nothing: rows without a value are unknown."""
     known = [value for value in values if value is not None]  # in SQL a null would make all other values unknown
-
     what: dict[str, Any] = {"condition": lambda F: ~F.col(column).isin(*known), "nulls": "unknown"}
     return _check(f"{column}_in_set", column, "set_check", options, **what)
 
@@ -172,7 +170,6 @@ def in_set(column: str, values: Sequence[Any], **options: Unpack[Options]) -> Ch
 def matches(column: str, pattern: str, **options: Unpack[Options]) -> Check:
     """The whole text matches a regular expression."""
     whole = f"^(?:{pattern})$"
-
     what: dict[str, Any] = {"condition": lambda F: ~F.col(column).rlike(whole), "nulls": "unknown"}
     return _check(f"{column}_matches", column, "pattern_check", options, **what)
 
