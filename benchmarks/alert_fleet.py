@@ -8,7 +8,7 @@ rightly announce it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
@@ -294,7 +294,7 @@ def _plant(fleet: list[Life], window: Window, rng: Random) -> list[tuple[Kind, l
                 if kind.change is _fails_often:
                     life.times = tuple(_clock(number * 180 + 20) for number in range(8))
                 if kind.change is _fails:
-                    _starve_reader(life, fleet)
+                    _starve_reader(life, fleet, window)
                 planted.append((kind, [life]))
     for _ in share(_SHARED.often):
         spell = _spell(_SHARED, window, rng, next(codes))
@@ -324,7 +324,7 @@ def _midnight_of_workday(ms: int, free_days: list[date]) -> int:
     return _ms(local_instant(day, time(0, 30), ZONE))
 
 
-def _starve_reader(life: Life, fleet: list[Life]) -> None:
+def _starve_reader(life: Life, fleet: list[Life], window: Window) -> None:
     """One pipeline that reads from the failing one finds nothing new until it is repaired."""
     written = {life.pipeline.output(flow) for flow in life.pipeline.flows}
     fault = life.fault
@@ -333,7 +333,7 @@ def _starve_reader(life: Life, fleet: list[Life]) -> None:
         reads = {name for flow in reader.pipeline.flows for name in flow.inputs}
         if reads & written and not reader.is_spoken_for and reader.pipeline.kind in ("streaming", "cdc"):
             reader.is_spoken_for = True
-            begins = fault.start + HOUR
+            begins = _next_turn(life, fault.start, window) + HOUR  # until it has failed, there is what it wrote last
             reader.innocent.append(Spell(begins, fault.end, lambda turn, _: replace(turn, rows=0.0)))
             return
 
@@ -397,14 +397,34 @@ def holidays(window: Window) -> list[date]:
     return [day - timedelta(days=max(0, day.weekday() - 4)) for day in days]
 
 
+def _is_quiet(day: date, free_days: Collection[date]) -> bool:
+    return day.weekday() > 4 or day in free_days
+
+
+def _planned(life: Life, day: date, free_days: Collection[date]) -> list[int]:
+    """When the pipeline runs on this day."""
+    rests = life.workdays_only and _is_quiet(day, free_days)
+    return [] if rests else [_ms(local_instant(day, clock, ZONE)) for clock in life.times]
+
+
+def _next_turn(life: Life, ms: int, window: Window) -> int:
+    """When the pipeline runs next."""
+    free_days, day = holidays(window), _local(ms).date()
+    while True:
+        for at in _planned(life, day, free_days):
+            if at >= ms:
+                return at
+        day += timedelta(days=1)
+
+
 def turns(life: Life, window: Window, rng: Random) -> Iterator[Turn]:
     """The requests as they come: habits first, then what is special about the time."""
     free_days = set(holidays(window))
     day = _local(window.start).date()
     while day <= _local(window.end).date():
-        is_quiet = day.weekday() > 4 or day in free_days
-        for clock in life.times if not (is_quiet and life.workdays_only) else ():
-            at = _ms(local_instant(day, clock, ZONE)) + rng.randrange(3 * MINUTE)
+        is_quiet = _is_quiet(day, free_days)
+        for planned in _planned(life, day, free_days):
+            at = planned + rng.randrange(3 * MINUTE)
             if not life.begins <= at < window.end - 90 * MINUTE:
                 continue
             rows = (1 + life.weekly_growth) ** ((at - window.start) / WEEK) * rng.lognormvariate(0, 0.04)

@@ -215,6 +215,44 @@ def test_creeping_decay(past: Past, rates: tuple[float, ...], fires: bool) -> No
     assert [one.subject for one in past.found("pass_rate_falling", MONDAY)] == (["d.valid"] if fires else [])
 
 
+def test_decay_that_is_over(past: Past) -> None:
+    """R-QUAL-06: 99.9, 99.5, 95 over weeks and 96 since is still told; 99.9 since is not."""
+    for days, rate in [
+        (-21, 99.9),
+        (-20, 99.9),
+        (-14, 99.5),
+        (-13, 99.5),
+        (-7, 95.0),
+        (-6, 95.0),
+        (0, 96.0),
+        (1, 99.9),
+    ]:
+        failed = round(1000 * (100 - rate))
+        past.add(
+            "expectation_results",
+            pipeline_id="p",
+            update_id=past.run(MONDAY + days * DAY, 5),
+            dataset="d",
+            expectation="valid",
+            passed_records=100_000 - failed,
+            failed_records=failed,
+            evaluated_records=100_000,
+            pass_rate_pct=rate,
+        )
+        if days == 0:
+            assert len(past.found("pass_rate_falling", MONDAY + HOUR)) == 1
+    assert past.found("pass_rate_falling", MONDAY + DAY + HOUR) == []
+
+
+def test_two_weekends_are_enough_to_know_the_third(past: Past) -> None:
+    """R-ALERT-07: 40 % of the rows at weekends: after two of them, a Saturday is compared with those four days."""
+    saturday = MONDAY + 19 * DAY
+    for days in range(20):
+        day = MONDAY + days * DAY
+        past.run(day, 5, rows_written=(18_000 if day.isoweekday() > 5 else 45_000) + 10 * (days % 3))
+    assert past.found("rows_changed", saturday + HOUR) == []
+
+
 def test_dropped_records(past: Past) -> None:
     for ago in range(10, 0, -1):
         past.run(MONDAY - ago * DAY, 5, rows_dropped=50 + ago % 2)

@@ -1,7 +1,8 @@
 -- What is usual for each of the judged runs: median and median absolute deviation of the comparable runs of the 60 days
 -- before it. Of the same weekday and hour where there are 5, else of the same hour and kind of day (Monday to Friday, or
--- weekend) where there are 5, else of the same hour where there are 7, else of the 30 before. `rows_low` is the lowest
--- tenth of those 30: a holiday is as quiet as a weekend. Runs during an incident of the same pipeline do not count, unless it lasts for more than 14 days: that is usual.
+-- weekend) where there are 4 (two weekends), else of the same hour where there are 7, else of the 30 before. `rows_low` is
+-- the lowest tenth of those 30: a holiday is as quiet as a weekend. Runs during an incident of the same pipeline do not
+-- count, unless it lasts for more than 14 days: that is usual.
 WITH finished AS (
   SELECT r.pipeline_id, r.update_id, r.start_ts, r.duration_seconds AS seconds, r.rows_written, r.rows_dropped,
          isodow(timezone(time_zone, r.start_ts)) AS weekday, hour(timezone(time_zone, r.start_ts)) AS hour
@@ -35,13 +36,13 @@ counted AS (
 ),
 chosen AS (
   SELECT * FROM counted
-  WHERE CASE WHEN hour_of_week_runs >= 5 THEN same_hour_of_week WHEN kind_of_day_runs >= 5 THEN same_kind_of_day
+  WHERE CASE WHEN hour_of_week_runs >= 5 THEN same_hour_of_week WHEN kind_of_day_runs >= 4 THEN same_kind_of_day
              WHEN hour_runs >= 7 THEN same_hour ELSE recent END
 )
 SELECT pipeline_id, update_id, count(*) AS runs, count(rows_written) AS runs_with_rows,
        any_value(known_days) AS known_days,
        CASE WHEN any_value(hour_of_week_runs) >= 5 THEN 'the same weekday and hour'
-            WHEN any_value(kind_of_day_runs) >= 5 THEN 'the same kind of day and hour'
+            WHEN any_value(kind_of_day_runs) >= 4 THEN 'the same kind of day and hour'
             WHEN any_value(hour_runs) >= 7 THEN 'the same hour' ELSE 'the runs before' END AS basis,
        median(seconds) AS seconds, mad(seconds) AS seconds_mad,
        median(rows_written) AS rows, mad(rows_written) AS rows_mad, any_value(rows_low) AS rows_low,
