@@ -24,15 +24,6 @@ QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-#: Settings of a session on the cluster.
-ON_THE_CLUSTER = {
-    **QUICK,
-    "spark.driver.extraJavaOptions": QUICK_JAVA,
-    "spark.executor.extraJavaOptions": QUICK_JAVA,
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    "spark.executor.memory": "700m",
-}
 _START_SECONDS = 180
 
 

@@ -22,7 +22,7 @@ from monitoring_platform.demo import generate
 from monitoring_platform.marts.registry import BY_NAME
 from monitoring_platform.warehouse.contracts import BOOKS
 from tests.acceptance.engine_cycle import MARTS, VIEW
-from tests.acceptance.spark_servers import ON_THE_CLUSTER, cluster, connect_server
+from tests.acceptance.spark_servers import QUICK, QUICK_JAVA, cluster, connect_server
 from tests.acceptance.test_parity import Ran, assert_same_rows, needs_spark, repeats, retries
 from tests.conftest import EVENT_LOGS, NOW, state
 from tests.workspace import Workspace
@@ -178,7 +178,15 @@ def test_doctor_tries_the_engine(server: str, tmp_path: Path) -> None:
 def test_on_a_standalone_cluster(run: Any, embedded: Ran, tmp_path: Path) -> None:
     """R-NEW-10: `engine: {name: spark, master: spark://…}` with two workers, both at work."""
     with cluster(tmp_path / "cluster") as master:
-        ran = run("cluster", {"name": "spark", "master": master, "conf": ON_THE_CLUSTER})
+        conf = {
+            **QUICK,
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "700m",
+        }
+        ran = run("cluster", {"name": "spark", "master": master, "conf": conf})
     assert_as_embedded(embedded, ran)
     for worker in ("worker0", "worker1"):
         executors = list((tmp_path / "cluster" / worker).glob("app-*/*/stderr"))

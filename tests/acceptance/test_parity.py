@@ -1,4 +1,4 @@
-"""The same deliveries on the embedded engine, on a cluster of Apache Spark and over Spark Connect give the same tables, row for row.
+"""The same deliveries on the embedded engine, on Apache Spark and over Spark Connect give the same tables, row for row.
 
 The embedded engine is trusted as far as this goes. Each engine runs in a process of its own (`parity_cycle.py`): one
 initial cycle, two increments, a rebuild of every mart. Columns are compared with exact equality, doubles included.
@@ -30,7 +30,7 @@ from monitoring_platform.marts.registry import MARTS, TABLES
 from monitoring_platform.warehouse.contracts import JOB_RUNS, KNOWN_UPDATES, STANDING
 from monitoring_platform.warehouse.session import MINIMUM_JAVA, java_version, session
 from tests.acceptance.parity_cycle import AVOIDED, RELIED_ON
-from tests.acceptance.spark_servers import ON_THE_CLUSTER, cluster
+from tests.acceptance.spark_servers import QUICK, QUICK_JAVA
 from tests.conftest import EVENT_LOGS, Site, event, flow, state
 from tests.every_body import every_body
 
@@ -649,9 +649,8 @@ def embedded(ground: Path) -> Ran:
 
 @pytest.fixture(scope="module")
 def spark(ground: Path, embedded: Ran) -> Ran:
-    with cluster(ground / "cluster") as master:
-        engine = {"name": "spark", "master": master, "conf": ON_THE_CLUSTER}
-        return run(engine, ground / "deliveries", ground / "site", ground / "spark")
+    engine = {"name": "spark", "master": "local[2]", "conf": {**QUICK, "spark.driver.extraJavaOptions": QUICK_JAVA}}
+    return run(engine, ground / "deliveries", ground / "site", ground / "spark")
 
 
 #: Made anew in every warehouse: ids of commits and tables, and numbers of rows within a landing commit (the rows of a
