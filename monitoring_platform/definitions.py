@@ -53,10 +53,11 @@ def build_defs(*, resources: Mapping[str, Any] | None = None, here: bool = False
             executor=dg.in_process_executor,
         )
     in_folder = settings is not None and settings.warehouse.path is not None  # a catalog would need the engine
-    jobs = open_warehouse(settings) if settings and in_folder else None
+    recorded = open_warehouse(settings) if settings and in_folder else None
+    jobs = job_specs(recorded) if recorded else []
     return dg.Definitions(
-        assets=[*assets, *(job_specs(jobs) if jobs else [])],
-        asset_checks=[health_checks, *(job_checks(jobs) if jobs else [])],
+        assets=[*assets, *jobs],
+        asset_checks=[health_checks, *(job_checks(recorded) if recorded and jobs else [])],
         jobs=[refresh],
         sensors=[
             make_pipeline_updates(interval, schedule.enabled and schedule.sensor),

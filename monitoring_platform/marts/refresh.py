@@ -325,18 +325,21 @@ class Refresher:
         cutoff = self._cutoff(news) if mart.window else None
         since = cutoff - _LOOKBACK if cutoff else None
         _settings(self._warehouse, mart)
+        # Marts may be touched in a few pipelines less than the news are of: one reading serves all.
+        known = pc.unique(pa.chunked_array([news.pipelines(), pipelines]))
         for name in mart.inputs:
-            self._input(name, pipelines, news, since if name not in mart.uncut else None)
+            self._input(name, pipelines, known, since if name not in mart.uncut else None)
         rows = _collect(self._warehouse.spark.sql(mart.sql), mart.table)
         if len(pipelines) > _MANY_PIPELINES:
             rows = _matching(rows, _column(pipelines), "SEMI")
         return (rows.filter(_since(mart, cutoff)) if cutoff else rows), cutoff
 
-    def _input(self, name: str, pipelines: pa.Array, news: News, since: datetime | None) -> None:
-        """An input under its own name: rows of these pipelines, not older than `since` if its rows have a time."""
+    def _input(self, name: str, pipelines: pa.Array, known: pa.Array, since: datetime | None) -> None:
+        """An input under its own name: rows of these pipelines, not older than `since` if its rows have a time.
+
+        `known`: these and maybe others, whose rows are read once for all marts.
+        """
         table = STOCK[name]
-        # Marts may be touched in a few pipelines less than the news are of: one reading serves all.
-        known = pc.unique(pa.chunked_array([news.pipelines(), pipelines]))
         if len(known) > _FEW_PIPELINES or "pipeline_id" not in table.schema.names:
             self._show(name, None, lambda _: _view(self._warehouse, name, pipelines, since))
             return

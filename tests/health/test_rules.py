@@ -192,6 +192,21 @@ def test_pass_rates(past: Past) -> None:
     assert [(one.subject, one.evidence["pass_rate_percent"]) for one in found] == [("d.b", 98.0), ("d.c", 98.5)]
 
 
+def valid(past: Past, start: datetime, failed: int) -> None:
+    """A run in which so many of 100,000 records failed the expectation `valid`."""
+    past.add(
+        "expectation_results",
+        pipeline_id="p",
+        update_id=past.run(start, 5),
+        dataset="d",
+        expectation="valid",
+        passed_records=100_000 - failed,
+        failed_records=failed,
+        evaluated_records=100_000,
+        pass_rate_pct=100 - failed / 1000,
+    )
+
+
 @pytest.mark.parametrize(
     ("rates", "fires"), [((99.9, 99.5, 95.0), True), ((99.9, 99.5, 99.6), False), ((99.5, 99.46, 99.44), False)]
 )
@@ -201,17 +216,7 @@ def test_creeping_decay(past: Past, rates: tuple[float, ...], fires: bool) -> No
         for day in range(7):
             start = MONDAY - (3 - week) * 7 * DAY + day * DAY
             failed = round(100_000 * (100 - rate) / 100) + 10 * (day % 2)
-            past.add(
-                "expectation_results",
-                pipeline_id="p",
-                update_id=past.run(start, 5),
-                dataset="d",
-                expectation="valid",
-                passed_records=100_000 - failed,
-                failed_records=failed,
-                evaluated_records=100_000,
-                pass_rate_pct=100 - failed / 1000,
-            )
+            valid(past, start, failed)
     assert [one.subject for one in past.found("pass_rate_falling", MONDAY)] == (["d.valid"] if fires else [])
 
 
@@ -227,18 +232,7 @@ def test_decay_that_is_over(past: Past) -> None:
         (0, 96.0),
         (1, 99.9),
     ]:
-        failed = round(1000 * (100 - rate))
-        past.add(
-            "expectation_results",
-            pipeline_id="p",
-            update_id=past.run(MONDAY + days * DAY, 5),
-            dataset="d",
-            expectation="valid",
-            passed_records=100_000 - failed,
-            failed_records=failed,
-            evaluated_records=100_000,
-            pass_rate_pct=rate,
-        )
+        valid(past, MONDAY + days * DAY, round(1000 * (100 - rate)))
         if days == 0:
             assert len(past.found("pass_rate_falling", MONDAY + HOUR)) == 1
     assert past.found("pass_rate_falling", MONDAY + DAY + HOUR) == []
